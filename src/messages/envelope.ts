@@ -1,0 +1,115 @@
+/**
+ * The envelope `{type, version, key, payload}`: checked when it is sent and again when it is received, since anybody
+ * with access to the queue can put anything there.
+ */
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import { InvalidMessageError } from '../errors.ts';
+import type { Message, MessageContract } from './contract.ts';
+import { canonicalJson, parseJson, type Json } from './json.ts';
+import { MAX_KEY_BYTES, MAX_MESSAGE_BYTES } from './limits.ts';
+
+export type InvalidCode =
+  'TOO_LARGE' | 'NOT_JSON' | 'ENVELOPE' | 'UNKNOWN_TYPE' | 'UNKNOWN_VERSION' | 'SCHEMA' | 'KEY_MISMATCH';
+
+export type DecodedMessage =
+  | { readonly kind: 'valid'; readonly message: Message }
+  | { readonly kind: 'invalid'; readonly code: InvalidCode; readonly reason: string };
+
+/** What is sent: the body for SQS and the key and hash that every duplicate of it shares. */
+export interface EncodedMessage {
+  readonly body: string;
+  readonly bodyBytes: number;
+  readonly key: string;
+  readonly payloadHash: string;
+}
+
+const MAX_REASON_CHARACTERS = 500;
+
+const keySchema = z
+  .string()
+  .min(1, 'must not be empty')
+  .refine((key) => Buffer.byteLength(key) <= MAX_KEY_BYTES, `must not be over ${String(MAX_KEY_BYTES)} bytes`)
+  // eslint-disable-next-line no-control-regex -- control characters are what this rule is about
+  .refine((key) => !/[\u0000-\u001f\u007f]/.test(key), 'must not hold control characters');
+
+const envelopeSchema = z.strictObject({
+  type: z.string().min(1).max(128),
+  version: z.int().min(1),
+  key: keySchema,
+  payload: z.json(),
+});
+
+/**
+ * Builds the body of a message.
+ * @throws {InvalidMessageError} when the payload is against its contract, the key is unfit, or the body over 1 MiB.
+ */
+export function encodeMessage<Payload>(contract: MessageContract<Payload>, payload: Payload): EncodedMessage {
+  const checked = contract.schema.safeParse(payload);
+  if (!checked.success) throw new InvalidMessageError(reasonOf(checked.error, 'payload'));
+  const envelope = {
+    type: contract.type,
+    version: contract.version,
+    key: contract.keyOf(checked.data),
+    payload: checked.data,
+  };
+  const body = toBody(JSON.stringify(envelope));
+  // The sender's own message takes the receiver's way: what would be refused there is refused here.
+  const decoded = decodeMessage(body, [contract]);
+  if (decoded.kind === 'invalid') throw new InvalidMessageError(decoded.reason);
+  const { key, payloadHash } = decoded.message;
+  return { body, bodyBytes: Buffer.byteLength(body), key, payloadHash };
+}
+
+/** Reads a body. Everything that can be wrong with it is an answer, never an exception. */
+export function decodeMessage(body: string, contracts: readonly MessageContract<unknown>[]): DecodedMessage {
+  const bytes = Buffer.byteLength(body);
+  if (bytes > MAX_MESSAGE_BYTES) {
+    return invalid('TOO_LARGE', `the body has ${String(bytes)} bytes, ${String(MAX_MESSAGE_BYTES)} are allowed`);
+  }
+  const json = parseJson(body);
+  if (json.kind === 'refused') return invalid('NOT_JSON', json.reason);
+  const envelope = envelopeSchema.safeParse(json.value);
+  if (!envelope.success) return invalid('ENVELOPE', reasonOf(envelope.error));
+  const { type, version, key, payload } = envelope.data;
+
+  const ofType = contracts.filter((contract) => contract.type === type);
+  if (ofType.length === 0) return invalid('UNKNOWN_TYPE', `no contract for type "${type}"`);
+  const contract = ofType.find((candidate) => candidate.version === version);
+  if (contract === undefined) {
+    const known = ofType.map((candidate) => String(candidate.version)).join(', ');
+    return invalid('UNKNOWN_VERSION', `version ${String(version)} of "${type}" is not known, only ${known}`);
+  }
+  const checked = contract.schema.safeParse(payload);
+  if (!checked.success) return invalid('SCHEMA', reasonOf(checked.error, 'payload'));
+  if (contract.keyOf(checked.data) !== key) {
+    return invalid('KEY_MISMATCH', 'the key of the envelope is not the business key of its payload');
+  }
+  const payloadHash = hashOf({ type, version, payload });
+  return { kind: 'valid', message: { type, version, key, payload: checked.data, payloadHash } };
+}
+
+function hashOf(content: { type: string; version: number; payload: Json }): string {
+  return createHash('sha256').update(canonicalJson(content)).digest('hex');
+}
+
+/**
+ * Text that SQS takes: characters it refuses, and pairs of surrogates (which some emulators refuse), are written as
+ * escapes. Inside JSON text they can only stand in strings, where an escape means the same.
+ * @see AWS: SendMessage, the list of allowed Unicode characters
+ */
+function toBody(json: string): string {
+  return json.replace(/[\ud800-\udfff\ufffe\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16)}`);
+}
+
+function reasonOf(error: z.ZodError, prefix?: string): string {
+  const lines = error.issues.map((issue) => {
+    const path = [prefix, ...issue.path.map(String)].filter((part) => part !== undefined).join('.');
+    return path === '' ? issue.message : `${path}: ${issue.message}`;
+  });
+  return lines.join('; ').slice(0, MAX_REASON_CHARACTERS);
+}
+
+function invalid(code: InvalidCode, reason: string): DecodedMessage {
+  return { kind: 'invalid', code, reason };
+}

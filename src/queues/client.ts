@@ -1,0 +1,40 @@
+/** The SQS client as this package needs it. Producers, workers and queue commands all take theirs from here. */
+import { SQSClient, type SQSClientConfig } from '@aws-sdk/client-sqs';
+
+export interface QueueClientOptions {
+  /** Where SQS is. Handed to the SDK as it is. @defaultValue AWS, found by the SDK from the region */
+  readonly endpoint?: string;
+  /** @defaultValue what the SDK finds (AWS_REGION, profile) */
+  readonly region?: string;
+  /** @defaultValue what the SDK finds (environment, profile, role) */
+  readonly credentials?: { readonly accessKeyId: string; readonly secretAccessKey: string };
+  /** The longest wait for an answer; a long poll needs its wait time on top. Unit: ms. @defaultValue 5000 */
+  readonly requestTimeoutMs?: number;
+  /** Connections at once. A client that long-polls should do nothing else. @defaultValue 64 */
+  readonly maxSockets?: number;
+}
+
+export const QUEUE_CLIENT_DEFAULTS = { requestTimeoutMs: 5_000, maxSockets: 64, connectTimeoutMs: 1_000 } as const;
+
+export function createQueueClient(options: QueueClientOptions = {}): SQSClient {
+  const maxSockets = options.maxSockets ?? QUEUE_CLIENT_DEFAULTS.maxSockets;
+  const config: SQSClientConfig = {
+    // A queue URL is a name, not an address: otherwise a message could be sent to whatever host the URL carries.
+    useQueueUrlAsEndpoint: false,
+    // One body that was corrupted on the way would throw away the whole batch; our own hash tells it apart.
+    md5: false,
+    maxAttempts: 3,
+    ...(options.endpoint !== undefined && { endpoint: options.endpoint }),
+    ...(options.region !== undefined && { region: options.region }),
+    ...(options.credentials !== undefined && { credentials: options.credentials }),
+    requestHandler: {
+      connectionTimeout: QUEUE_CLIENT_DEFAULTS.connectTimeoutMs,
+      requestTimeout: options.requestTimeoutMs ?? QUEUE_CLIENT_DEFAULTS.requestTimeoutMs,
+      // Without this the SDK only logs a warning and goes on waiting for a frozen server.
+      throwOnRequestTimeout: true,
+      httpAgent: { maxSockets, keepAlive: true },
+      httpsAgent: { maxSockets, keepAlive: true },
+    },
+  };
+  return new SQSClient(config);
+}

@@ -1,0 +1,85 @@
+/** Creates a queue and its dead-letter queue. Safe to repeat and to run from many processes at once; never deletes. */
+import {
+  CreateQueueCommand,
+  GetQueueAttributesCommand,
+  GetQueueUrlCommand,
+  type CreateQueueCommandInput,
+  type SQSClient,
+} from '@aws-sdk/client-sqs';
+import { classifyFault, faultName } from '../aws-fault.ts';
+import { BackendError } from '../errors.ts';
+import { deadLetterQueueName, QUEUE_DEFAULTS, type QueueSettings } from './topology.ts';
+
+export interface QueueAddress {
+  readonly name: string;
+  readonly url: string;
+}
+
+export interface QueuePair {
+  readonly queue: QueueAddress;
+  readonly deadLetterQueue: QueueAddress;
+  readonly created: boolean;
+}
+
+export async function createQueuePair(
+  client: SQSClient,
+  name: string,
+  settings: QueueSettings = QUEUE_DEFAULTS,
+): Promise<QueuePair> {
+  const deadLetterQueue = await createIfMissing(client, {
+    QueueName: deadLetterQueueName(name),
+    Attributes: { MessageRetentionPeriod: String(settings.retentionSeconds) },
+  });
+  const queue = await createIfMissing(client, {
+    QueueName: name,
+    Attributes: {
+      VisibilityTimeout: String(settings.visibilityTimeoutSeconds),
+      MessageRetentionPeriod: String(settings.retentionSeconds),
+      RedrivePolicy: JSON.stringify({
+        deadLetterTargetArn: await arnOf(client, deadLetterQueue.url),
+        maxReceiveCount: settings.maxReceiveCount,
+      }),
+    },
+  });
+  return { queue, deadLetterQueue, created: queue.created || deadLetterQueue.created };
+}
+
+/** @throws {BackendError} with reason `notFound` when the queue does not exist. */
+export async function findQueue(client: SQSClient, name: string): Promise<QueueAddress> {
+  try {
+    const { QueueUrl } = await client.send(new GetQueueUrlCommand({ QueueName: name }));
+    return { name, url: QueueUrl ?? '' };
+  } catch (error) {
+    if (classifyFault(error) !== 'notFound') throw error;
+    throw new BackendError(`there is no queue "${name}": run "onlyonce bootstrap" first`, {
+      reason: 'notFound',
+      retryable: false,
+      cause: error,
+    });
+  }
+}
+
+async function createIfMissing(
+  client: SQSClient,
+  input: CreateQueueCommandInput & { QueueName: string },
+): Promise<QueueAddress & { created: boolean }> {
+  // Asked first: creating a queue that exists with other settings is an error, and its settings are not ours to change.
+  const existing = await findQueue(client, input.QueueName).catch((error: unknown) => {
+    if (error instanceof BackendError) return undefined;
+    throw error;
+  });
+  if (existing !== undefined) return { ...existing, created: false };
+  try {
+    const { QueueUrl } = await client.send(new CreateQueueCommand(input));
+    return { name: input.QueueName, url: QueueUrl ?? '', created: true };
+  } catch (error) {
+    if (faultName(error) !== 'QueueNameExists') throw error;
+    return { ...(await findQueue(client, input.QueueName)), created: false };
+  }
+}
+
+async function arnOf(client: SQSClient, url: string): Promise<string> {
+  const command = new GetQueueAttributesCommand({ QueueUrl: url, AttributeNames: ['QueueArn'] });
+  const { Attributes } = await client.send(command);
+  return Attributes?.['QueueArn'] ?? '';
+}

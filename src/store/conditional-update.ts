@@ -1,0 +1,74 @@
+/** One UpdateItem with a condition whose failure is an answer that brings the stored item along: no second read. */
+import { UpdateCommand, type DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
+import { classifyFault, isRetryable } from '../aws-fault.ts';
+import { fullJitterMs } from '../backoff.ts';
+import { sleep, type Clock, type Random } from '../clock.ts';
+import { Placeholders, renderChange, type Change, type Condition } from './expressions.ts';
+import { itemOfFailedCondition } from './plain-item.ts';
+import type { Item, ItemKey } from './table.ts';
+
+export interface UpdateTarget {
+  readonly client: DynamoDBDocumentClient;
+  readonly tableName: string;
+}
+
+export interface ConditionalUpdate {
+  readonly key: ItemKey;
+  readonly change: Change;
+  readonly condition: Condition;
+  readonly signal?: AbortSignal;
+}
+
+export type UpdateAnswer =
+  /** Applied; `item` is the item as it is now. */
+  | { readonly kind: 'updated'; readonly item: Item }
+  /** The condition was false; `item` is what is stored, undefined when there is none. */
+  | { readonly kind: 'refused'; readonly item: Item | undefined };
+
+/**
+ * @throws the SDK's error for everything but a failed condition. When the SDK repeated the request after a lost answer,
+ * `refused` may mean that our own first try landed: callers tell by the owner nonce on the item.
+ */
+export async function conditionalUpdate(target: UpdateTarget, update: ConditionalUpdate): Promise<UpdateAnswer> {
+  const placeholders = new Placeholders();
+  const updateExpression = renderChange(update.change, placeholders);
+  const conditionExpression = update.condition(placeholders);
+  const command = new UpdateCommand({
+    TableName: target.tableName,
+    Key: update.key,
+    UpdateExpression: updateExpression,
+    ConditionExpression: conditionExpression,
+    ...placeholders.fields(),
+    ReturnValues: 'ALL_NEW',
+    ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+  });
+  try {
+    const options = update.signal === undefined ? {} : { abortSignal: update.signal };
+    const result = await target.client.send(command, options);
+    return { kind: 'updated', item: result.Attributes ?? {} };
+  } catch (error) {
+    if (classifyFault(error) !== 'conditionFailed') throw error;
+    return { kind: 'refused', item: itemOfFailedCondition(error) };
+  }
+}
+
+const BACKOFF = { baseMs: 50, capMs: 500 } as const;
+const MAX_ATTEMPTS = 4;
+
+/**
+ * The same update, repeated on passing faults. Only for updates that may be applied twice without harm: those
+ * conditioned on a nonce that the first try changes, or that write the same again.
+ */
+export async function repeatedUpdate(
+  deps: { readonly target: UpdateTarget; readonly clock: Clock; readonly random: Random },
+  update: ConditionalUpdate,
+): Promise<UpdateAnswer> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await conditionalUpdate(deps.target, update);
+    } catch (error) {
+      if (attempt === MAX_ATTEMPTS || !isRetryable(classifyFault(error))) throw error;
+      await sleep(deps.clock, fullJitterMs(attempt, BACKOFF, deps.random), update.signal);
+    }
+  }
+}

@@ -1,0 +1,191 @@
+/**
+ * The effect record: what became of a business key. It is claimed before the work, carries the lease under which the
+ * work is done, and is completed in the same transaction as the effects.
+ *
+ *   (absent) | FAILED --claim--> IN_PROGRESS --commit--> COMPLETED | REJECTED    (terminal, replayed to duplicates)
+ *                                IN_PROGRESS --release--> FAILED                 (nothing applied, may be tried again)
+ *                                IN_PROGRESS --lease over, claim--> IN_PROGRESS  (takeover, higher fencing token)
+ *
+ * The record holds no clock that decides about effects: `owner` and `fencingToken` do, inside each write.
+ */
+import { equals, all, any, attributeAbsent, oneOf } from './conditions.ts';
+import { repeatedUpdate } from './conditional-update.ts';
+import { ifAbsent, plus, type Change } from './expressions.ts';
+import type { HeldLease, HeldLeaseDependencies } from './held-lease.ts';
+import { heldBy, numberOf, wasTakenOver } from './lease-grant.ts';
+import { fenceAndFinish, type Leases } from './leases.ts';
+import { fromStored, toStored, type StoredValue } from './stored-value.ts';
+import { effectRecordKey, type Item } from './table.ts';
+import type { TransactionAction } from './transaction.ts';
+import { TransactionCancelledError, type TransactionWriter } from './transaction-writer.ts';
+
+export type EffectStatus = 'IN_PROGRESS' | 'COMPLETED' | 'REJECTED' | 'FAILED';
+
+export interface ClaimRequest {
+  readonly queue: string;
+  readonly key: string;
+  readonly payloadHash: string;
+  readonly holder: string;
+}
+
+export type Claim =
+  | { readonly kind: 'claimed'; readonly effect: ClaimedEffect }
+  | { readonly kind: 'completed'; readonly response: unknown }
+  | { readonly kind: 'rejected'; readonly reason: string }
+  /** The key was used with another payload. Nothing was written. */
+  | { readonly kind: 'conflict'; readonly recordedHash: string }
+  | { readonly kind: 'busy'; readonly holder: string; readonly waitMs: number };
+
+/** A record that this process holds. */
+export interface ClaimedEffect {
+  readonly lease: HeldLease;
+  /** Counts tries since the key was last dead-lettered, this one included. */
+  readonly attempt: number;
+  /** True when an earlier holder had not given the record back: it crashed, froze, or was cut off. */
+  readonly takenOver: boolean;
+  /** When the key was first claimed, by the wall clock of that claimer. */
+  readonly firstClaimedAtMs: number;
+  /** What the last failed attempt reported. */
+  readonly lastError: string | undefined;
+  stepResult(step: string): StoredValue | undefined;
+}
+
+export type Verdict =
+  | { readonly status: 'COMPLETED'; readonly response: unknown; readonly effects: readonly TransactionAction[] }
+  | { readonly status: 'REJECTED'; readonly reason: string };
+
+export interface EffectRecords {
+  /** One request. @throws the SDK's error when DynamoDB cannot be asked. */
+  claim(request: ClaimRequest): Promise<Claim>;
+  /** Remembers a step's result, so that a later attempt does not repeat the step. @throws {LeaseLostError} */
+  storeStep(effect: ClaimedEffect, step: string, result: unknown): Promise<void>;
+  /**
+   * Completes the record and applies the effects, all or nothing.
+   * @throws {LeaseLostError} when another holds the record: nothing was applied by this call.
+   * @throws {TransactionCancelledError} when an effect's own condition failed: nothing was applied.
+   */
+  commit(effect: ClaimedEffect, verdict: Verdict, signal?: AbortSignal): Promise<void>;
+  /**
+   * Gives the record back as FAILED.
+   * @param failure `startAfresh` forgets the attempts: the message leaves for the dead-letter queue, and whoever
+   * redrives it wants to see it tried again.
+   * @returns false when it was no longer ours; nothing was written then.
+   */
+  release(effect: ClaimedEffect, failure: { error: string; startAfresh?: boolean }): Promise<boolean>;
+}
+
+export interface EffectRecordDependencies extends HeldLeaseDependencies {
+  readonly leases: Leases;
+  readonly transactions: TransactionWriter;
+  /** How long a record outlives its last write. Unit: days. */
+  readonly retentionDays: number;
+}
+
+const MAX_ERROR_CHARACTERS = 500;
+
+export function createEffectRecords(deps: EffectRecordDependencies): EffectRecords {
+  const ttlFromNow = (): number => Math.floor(deps.clock.nowMs() / 1_000) + deps.retentionDays * 86_400;
+
+  async function claim(request: ClaimRequest): Promise<Claim> {
+    const acquisition = await deps.leases.acquire({
+      key: effectRecordKey(request.queue, request.key),
+      holder: request.holder,
+      change: claimChange(request.payloadHash, deps.clock.nowMs(), ttlFromNow()),
+      // Absent, or the same payload and not finished: all in one request, with no read before it.
+      condition: any(
+        attributeAbsent('status'),
+        all(equals('payloadHash', request.payloadHash), oneOf('status', ['IN_PROGRESS', 'FAILED'])),
+      ),
+    });
+    if (acquisition.kind === 'acquired') {
+      return { kind: 'claimed', effect: claimedEffect(acquisition.lease, acquisition.item) };
+    }
+    return readRefusal(acquisition.item, request.payloadHash, acquisition.waitMs);
+  }
+
+  async function storeStep(effect: ClaimedEffect, step: string, result: unknown): Promise<void> {
+    await effect.lease.ensureHeld();
+    const answer = await repeatedUpdate(deps, {
+      key: effect.lease.grant.key,
+      change: { set: { [`steps.${step}`]: toStored(result) } },
+      condition: heldBy(effect.lease.grant),
+    });
+    if (answer.kind === 'refused') throw effect.lease.lose(answer.item);
+  }
+
+  async function commit(effect: ClaimedEffect, verdict: Verdict, signal?: AbortSignal): Promise<void> {
+    await effect.lease.ensureHeld();
+    const change = verdictChange(verdict, deps.clock.nowMs(), ttlFromNow());
+    const effects = verdict.status === 'COMPLETED' ? verdict.effects : [];
+    const actions = [{ ...fenceAndFinish(effect.lease, change), label: RECORD_LABEL }, ...effects];
+    await effect.lease.exclusively(async () => {
+      try {
+        await deps.transactions.write(actions, signal === undefined ? {} : { signal });
+      } catch (error) {
+        const refusal = error instanceof TransactionCancelledError ? error.conditionFailure(RECORD_LABEL) : undefined;
+        if (refusal === undefined) throw error;
+        // The record speaks first, also when effects failed too. Only our own commit leaves our token without owner.
+        if (!isOwnCommit(refusal.item, effect.lease)) throw effect.lease.lose(refusal.item);
+      }
+      effect.lease.end();
+    });
+  }
+
+  function release(effect: ClaimedEffect, failure: { error: string; startAfresh?: boolean }): Promise<boolean> {
+    return effect.lease.release({
+      set: { status: 'FAILED', lastError: failure.error.slice(0, MAX_ERROR_CHARACTERS), ttl: ttlFromNow() },
+      remove: failure.startAfresh === true ? ['attempts'] : [],
+    });
+  }
+
+  return { claim, storeStep, commit, release };
+}
+
+const RECORD_LABEL = 'effect record';
+
+function claimChange(payloadHash: string, nowMs: number, ttl: number): Change {
+  return {
+    set: {
+      status: 'IN_PROGRESS' satisfies EffectStatus,
+      payloadHash,
+      attempts: plus(1, 0),
+      deliveries: plus(1, 0),
+      firstClaimedAtMs: ifAbsent(nowMs),
+      steps: ifAbsent({}),
+      ttl,
+    },
+  };
+}
+
+function verdictChange(verdict: Verdict, nowMs: number, ttl: number): Change {
+  const answer =
+    verdict.status === 'COMPLETED' ? { response: toStored(verdict.response) } : { reason: verdict.reason };
+  return { set: { status: verdict.status, completedAtMs: nowMs, ttl, ...answer }, remove: ['lastError'] };
+}
+
+function readRefusal(item: Item, payloadHash: string, waitMs: number): Claim {
+  // Another payload is a conflict whatever became of the first one.
+  if (item['payloadHash'] !== payloadHash) return { kind: 'conflict', recordedHash: String(item['payloadHash']) };
+  if (item['status'] === 'COMPLETED') return { kind: 'completed', response: fromStored(item['response']) };
+  if (item['status'] === 'REJECTED') return { kind: 'rejected', reason: String(item['reason']) };
+  return { kind: 'busy', holder: String(item['holder']), waitMs };
+}
+
+function claimedEffect(lease: HeldLease, item: Item): ClaimedEffect {
+  const steps = item['steps'];
+  const results = typeof steps === 'object' && steps !== null ? new Map(Object.entries(steps)) : new Map();
+  return {
+    lease,
+    attempt: numberOf(item['attempts'], 1),
+    takenOver: wasTakenOver(item),
+    firstClaimedAtMs: numberOf(item['firstClaimedAtMs'], 0),
+    lastError: typeof item['lastError'] === 'string' ? item['lastError'] : undefined,
+    stepResult: (step) => results.get(step) as StoredValue | undefined,
+  };
+}
+
+function isOwnCommit(item: Item | undefined, lease: HeldLease): boolean {
+  const finished = item?.['status'] === 'COMPLETED' || item?.['status'] === 'REJECTED';
+  return finished && item['owner'] === undefined && item['fencingToken'] === lease.grant.fencingToken;
+}
+

@@ -1,0 +1,233 @@
+/**
+ * A lease while this process holds it: renewing, noticing its loss, giving it back.
+ *
+ *   HELD --validity over--> SUSPECT --one renewal: still ours--> HELD
+ *   HELD | SUSPECT --refused, or no renewal in time--> LOST        (terminal: a lost lease never renews again)
+ *   HELD --release() | end()--> ENDED                              (terminal)
+ *
+ * Renewals, fenced writes and the release of one lease never overlap in this process. That alone makes nothing safe:
+ * what decides is the condition on owner and token inside each write.
+ */
+import { classifyFault, isRetryable } from '../aws-fault.ts';
+import { fullJitterMs } from '../backoff.ts';
+import { sleep, type Cancel, type Clock, type Random } from '../clock.ts';
+import { OnlyonceError } from '../errors.ts';
+import { conditionalUpdate, repeatedUpdate, type UpdateAnswer, type UpdateTarget } from './conditional-update.ts';
+import type { Change } from './expressions.ts';
+import { heldBy, numberOf, releaseChange, renewChange, type LeaseGrant } from './lease-grant.ts';
+import type { ResolvedLeaseOptions } from './lease-options.ts';
+import { instantOf, LeaseValidity, type Instant } from './lease-validity.ts';
+import type { Item } from './table.ts';
+
+export type LossReason =
+  /** Another was granted a higher token. */
+  | 'stolen'
+  /** The item says that this lease was given back. */
+  | 'released'
+  /** The item is gone. */
+  | 'deleted'
+  /** No renewal succeeded in time. */
+  | 'deadline';
+
+/** The lease is no longer ours: stop at once, write nothing, delete nothing. */
+export class LeaseLostError extends OnlyonceError {
+  readonly code = 'LEASE_LOST';
+  readonly retryable = true;
+  readonly reason: LossReason;
+  readonly fencingToken: number;
+  /** The token that was seen on the item instead, if any. */
+  readonly observedToken: number | undefined;
+
+  constructor(reason: LossReason, grant: LeaseGrant, observedToken?: number) {
+    super(`lease on ${grant.key.PK} lost (${reason}), token ${String(grant.fencingToken)}`);
+    this.reason = reason;
+    this.fencingToken = grant.fencingToken;
+    this.observedToken = observedToken;
+  }
+}
+
+export interface HeldLeaseDependencies {
+  /** A client of its own for renewals, with one try per request: its time-outs must not wait behind other work. */
+  readonly target: UpdateTarget;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly lease: ResolvedLeaseOptions;
+}
+
+const RENEW_BACKOFF = { baseMs: 50, capMs: 500 } as const;
+
+/** A timer that fires this much late tells that the process was paused. */
+const STALL_MS = 1_000;
+
+export class HeldLease {
+  readonly grant: LeaseGrant;
+  readonly #deps: HeldLeaseDependencies;
+  readonly #validity: LeaseValidity;
+  readonly #loss = new AbortController();
+  #ended = false;
+  #queue: Promise<unknown> = Promise.resolve();
+  #cancelWatchdog: Cancel = () => undefined;
+
+  /** @param sentAt when the acquiring request was sent: the lease counts from before it left. */
+  constructor(grant: LeaseGrant, sentAt: Instant, deps: HeldLeaseDependencies) {
+    this.grant = grant;
+    this.#deps = deps;
+    this.#validity = new LeaseValidity(sentAt, deps.lease.leaseMs - deps.lease.safetyMarginMs);
+    this.#armWatchdog();
+  }
+
+  /** Aborts with a {@link LeaseLostError} when the lease is lost for good. */
+  get signal(): AbortSignal {
+    return this.#loss.signal;
+  }
+
+  /** True while both clocks say that the lease is ours. Says nothing about the next instant: writes carry the fence. */
+  isHeld(): boolean {
+    return !this.#ended && !this.#loss.signal.aborted && this.remainingMs() > 0;
+  }
+
+  remainingMs(): number {
+    return this.#validity.remainingMs(instantOf(this.#deps.clock));
+  }
+
+  /**
+   * Sends one renewal, repeated on passing faults while the lease lasts.
+   * @returns false when the lease is lost or ended. A fault that stays leaves it held until its time is over.
+   */
+  renew(): Promise<boolean> {
+    return this.exclusively(async () => {
+      await this.#renewWhileValid();
+      return this.isHeld();
+    });
+  }
+
+  /**
+   * Makes sure of the lease before a fenced write: after a pause, one renewal decides whether it is still ours.
+   * @throws {LeaseLostError}
+   */
+  async ensureHeld(): Promise<void> {
+    if (this.isHeld()) return;
+    await this.#revalidate();
+    this.#loss.signal.throwIfAborted();
+    if (!this.isHeld()) throw new LeaseLostError('released', this.grant);
+  }
+
+  /** Runs `fn` while no renewal or release of this lease is on its way. */
+  exclusively<Result>(fn: () => Promise<Result>): Promise<Result> {
+    const turn = this.#queue.then(fn);
+    this.#queue = turn.catch(() => undefined);
+    return turn;
+  }
+
+  /**
+   * Gives the lease back, together with `change` on the same item.
+   * @returns false when it was no longer ours; nothing was written then.
+   */
+  release(change: Change = {}): Promise<boolean> {
+    // Ended first, so that a renewal which is being repeated stops and lets us through.
+    this.end();
+    return this.exclusively(async () => {
+      const answer = await repeatedUpdate(this.#deps, {
+        key: this.grant.key,
+        change: releaseChange(change),
+        condition: heldBy(this.grant),
+      });
+      // No owner and our token: an earlier try of this very release landed and its answer was lost.
+      return answer.kind === 'updated' || lossReason(answer.item, this.grant) === 'released';
+    });
+  }
+
+  /** The lease ended with a commit or a release: no more renewals, no loss will be told. */
+  end(): void {
+    this.#ended = true;
+    this.#cancelWatchdog();
+  }
+
+  /** A fenced write was refused: the item says who holds it now. */
+  lose(item: Item | undefined): LeaseLostError {
+    const reason = lossReason(item, this.grant);
+    return this.#abort(new LeaseLostError(reason, this.grant, tokenOf(item)));
+  }
+
+  async #renewWhileValid(): Promise<void> {
+    for (let attempt = 1; !this.#ended && !this.#loss.signal.aborted; attempt += 1) {
+      const remainingMs = this.remainingMs();
+      if (remainingMs <= 0) return;
+      const { heartbeatMs } = this.#deps.lease;
+      const outcome = await this.#renewOnce(Math.max(50, Math.min(heartbeatMs, remainingMs / 3)));
+      if (outcome !== 'try again') return;
+      const delayMs = fullJitterMs(attempt, RENEW_BACKOFF, this.#deps.random);
+      await sleep(this.#deps.clock, delayMs, this.#loss.signal).catch(() => undefined);
+    }
+  }
+
+  async #renewOnce(timeoutMs: number): Promise<'settled' | 'try again'> {
+    const { target, clock, lease } = this.#deps;
+    const sentAt = instantOf(clock);
+    const timeout = new AbortController();
+    const cancelTimeout = clock.schedule(() => {
+      timeout.abort();
+    }, timeoutMs);
+    try {
+      const answer: UpdateAnswer = await conditionalUpdate(target, {
+        key: this.grant.key,
+        change: renewChange(sentAt.wallMs, lease.leaseMs),
+        condition: heldBy(this.grant),
+        signal: timeout.signal,
+      });
+      if (answer.kind === 'updated') this.#renewedAt(sentAt);
+      else if (!this.#ended) this.lose(answer.item);
+      return 'settled';
+    } catch (error) {
+      // A time-out of our own arrives as an abort. A lost answer is harmless: the same beat may be applied twice.
+      return timeout.signal.aborted || isRetryable(classifyFault(error)) ? 'try again' : 'settled';
+    } finally {
+      cancelTimeout();
+    }
+  }
+
+  /** After a pause, exactly one renewal: it succeeds when nobody took over, and then the fence was never broken. */
+  #revalidate(): Promise<void> {
+    return this.exclusively(async () => {
+      if (this.#ended || this.#loss.signal.aborted || this.remainingMs() > 0) return;
+      await this.#renewOnce(this.#deps.lease.heartbeatMs);
+      if (this.remainingMs() <= 0) this.#abort(new LeaseLostError('deadline', this.grant));
+    });
+  }
+
+  #renewedAt(sentAt: Instant): void {
+    this.#validity.renewed(sentAt);
+    this.#armWatchdog();
+  }
+
+  #armWatchdog(): void {
+    this.#cancelWatchdog();
+    if (this.#ended || this.#loss.signal.aborted) return;
+    const { clock } = this.#deps;
+    const remainingMs = this.remainingMs();
+    const dueMonoMs = clock.monotonicMs() + remainingMs;
+    const onDue = (): void => {
+      if (this.#ended) return;
+      if (this.remainingMs() > 0) this.#armWatchdog();
+      else if (clock.monotonicMs() - dueMonoMs > STALL_MS) void this.#revalidate();
+      else this.#abort(new LeaseLostError('deadline', this.grant));
+    };
+    this.#cancelWatchdog = clock.schedule(onDue, remainingMs, { background: true });
+  }
+
+  #abort(error: LeaseLostError): LeaseLostError {
+    this.#cancelWatchdog();
+    if (!this.#ended) this.#loss.abort(error);
+    return error;
+  }
+}
+
+function lossReason(item: Item | undefined, grant: LeaseGrant): LossReason {
+  if (item === undefined) return 'deleted';
+  return tokenOf(item) === grant.fencingToken && item['owner'] === undefined ? 'released' : 'stolen';
+}
+
+function tokenOf(item: Item | undefined): number | undefined {
+  const token = numberOf(item?.['fencingToken'], Number.NaN);
+  return Number.isNaN(token) ? undefined : token;
+}

@@ -1,0 +1,105 @@
+/**
+ * Acquires leases: on lock items by name, and on any other item that carries the lease attributes (effect records).
+ * One UpdateItem per try; the answer to a refused try already says who holds it.
+ */
+import { randomUUID } from 'node:crypto';
+import { all } from './conditions.ts';
+import { repeatedUpdate } from './conditional-update.ts';
+import type { Change, Condition } from './expressions.ts';
+import { HeldLease, type HeldLeaseDependencies } from './held-lease.ts';
+import { freeToTake, grantChange, heldBy, numberOf, releaseChange, renewChange } from './lease-grant.ts';
+import { createLeaseObservations } from './lease-observations.ts';
+import { instantOf } from './lease-validity.ts';
+import { lockKey, type Item, type ItemKey } from './table.ts';
+import type { TransactionAction } from './transaction.ts';
+
+export interface LeaseRequest {
+  readonly key: ItemKey;
+  /** Who asks, for people who read the table: host, process, worker name. */
+  readonly holder: string;
+  /** Written together with the grant. */
+  readonly change?: Change;
+  /** Must hold besides the lease being free. */
+  readonly condition?: Condition;
+}
+
+export type Acquisition =
+  /** `item` is the whole item as the grant left it. */
+  | { readonly kind: 'acquired'; readonly lease: HeldLease; readonly item: Item }
+  /** `item` is what is stored: the caller reads from it which condition failed. */
+  | { readonly kind: 'refused'; readonly item: Item; readonly waitMs: number };
+
+export type LockAnswer =
+  | { readonly kind: 'acquired'; readonly lease: HeldLease }
+  | { readonly kind: 'busy'; readonly holder: string; readonly waitMs: number };
+
+export interface Leases {
+  /** One try at a named lock. Never waits; takes over a lease that is over. */
+  tryAcquire(name: string, holder: string): Promise<LockAnswer>;
+  acquire(request: LeaseRequest): Promise<Acquisition>;
+}
+
+export function createLeases(deps: HeldLeaseDependencies): Leases {
+  const { clock, lease } = deps;
+  const observations = createLeaseObservations(clock, lease);
+
+  async function acquire(request: LeaseRequest): Promise<Acquisition> {
+    const owner = randomUUID();
+    const sentAt = instantOf(clock);
+    const view = {
+      nowMs: sentAt.wallMs,
+      maxClockSkewMs: lease.maxClockSkewMs,
+      silent: observations.silent(request.key),
+    };
+    const grant = grantChange({ owner, nowMs: sentAt.wallMs, holder: request.holder }, lease);
+    const free = freeToTake(view);
+    const answer = await repeatedUpdate(deps, {
+      key: request.key,
+      change: { set: { ...request.change?.set, ...grant.set }, remove: request.change?.remove ?? [] },
+      condition: request.condition === undefined ? free : all(free, request.condition),
+    });
+    const item = answer.item ?? {};
+    // Refused, but the stored owner is our nonce: an earlier try landed and only its answer was lost.
+    if (answer.kind === 'refused' && item['owner'] !== owner) {
+      return { kind: 'refused', item, waitMs: observations.record(request.key, item).waitMs };
+    }
+    observations.forget(request.key);
+    const fencingToken = numberOf(item['fencingToken'], 0);
+    return { kind: 'acquired', item, lease: new HeldLease({ key: request.key, owner, fencingToken }, sentAt, deps) };
+  }
+
+  async function tryAcquire(name: string, holder: string): Promise<LockAnswer> {
+    const acquisition = await acquire({ key: lockKey(name), holder });
+    if (acquisition.kind === 'acquired') return { kind: 'acquired', lease: acquisition.lease };
+    return { kind: 'busy', holder: String(acquisition.item['holder']), waitMs: acquisition.waitMs };
+  }
+
+  return { acquire, tryAcquire };
+}
+
+/** Checks the fence inside a transaction and changes nothing. */
+export function fenceCheck(lease: HeldLease): TransactionAction {
+  return { kind: 'check', label: 'fence', key: lease.grant.key, condition: heldBy(lease.grant) };
+}
+
+/** Checks the fence and renews the lease in the same write: costs what the check costs. */
+export function fenceAndRenew(lease: HeldLease, nowMs: number, leaseMs: number): TransactionAction {
+  return {
+    kind: 'update',
+    label: 'fence',
+    key: lease.grant.key,
+    change: renewChange(nowMs, leaseMs),
+    condition: heldBy(lease.grant),
+  };
+}
+
+/** Checks the fence and gives the lease back, together with `change` on the same item: the last write under it. */
+export function fenceAndFinish(lease: HeldLease, change: Change = {}): TransactionAction {
+  return {
+    kind: 'update',
+    label: 'fence',
+    key: lease.grant.key,
+    change: releaseChange(change),
+    condition: heldBy(lease.grant),
+  };
+}

@@ -1,0 +1,48 @@
+/**
+ * The one table: keys, attributes, index and TTL. Everything that must know them (code, bootstrap, docs, tests) reads
+ * them here.
+ */
+
+/** The primary key of an item. */
+export interface ItemKey {
+  readonly PK: string;
+  readonly SK: string;
+}
+
+/** An item as plain JavaScript values. */
+export type Item = Record<string, unknown>;
+
+export const TABLE = {
+  partitionKey: 'PK',
+  sortKey: 'SK',
+  /** Epoch seconds. Cleans up long after the fact; never decides anything, and never is a lease. */
+  ttlAttribute: 'ttl',
+  /** For listings only: it lags behind the table. */
+  index: { name: 'GSI1', partitionKey: 'GSI1PK', sortKey: 'GSI1SK' },
+} as const;
+
+export function effectRecordKey(queue: string, key: string): ItemKey {
+  return { PK: `IDEMPOTENCY#${queue}#${key}`, SK: 'RECORD' };
+}
+
+export function lockKey(name: string): ItemKey {
+  return { PK: `LOCK#${name}`, SK: 'LOCK' };
+}
+
+export function accountKey(accountId: string): ItemKey {
+  return { PK: `ACCOUNT#${accountId}`, SK: 'META' };
+}
+
+export function ledgerEntryKey(accountId: string, requestId: string): ItemKey {
+  return { PK: `ACCOUNT#${accountId}`, SK: `CHARGE#${requestId}` };
+}
+
+/** Why a message was dead-lettered, where its copy had no room to say so. */
+export function deadLetterKey(queue: string, bodySha256: string): ItemKey {
+  return { PK: `DEADLETTER#${queue}#${bodySha256}`, SK: 'REASON' };
+}
+
+/** One text per key, for maps and messages. The length in front keeps `a|b` + `c` apart from `a` + `b|c`. */
+export function keyText(key: ItemKey): string {
+  return `${String(key.PK.length)}:${key.PK}|${key.SK}`;
+}

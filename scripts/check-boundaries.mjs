@@ -3,10 +3,9 @@
  * dependency-cruiser passes when it could read nothing ("0 modules cruised"), so the files it saw are compared with the
  * files there are, and at least one import must have been found.
  */
-import { readdirSync } from 'node:fs';
-import path from 'node:path';
 import { cruise } from 'dependency-cruiser';
 import extractDepcruiseOptions from 'dependency-cruiser/config-utl/extract-depcruise-options';
+import { sourceFiles } from './source-files.mjs';
 
 /** Names that say nothing about what is inside, and so gather everything. */
 const CATCH_ALL_NAMES = new Set(['utils', 'util', 'helpers', 'helper', 'common', 'core', 'types', 'misc']);
@@ -26,14 +25,6 @@ async function main() {
     return;
   }
   process.stdout.write(`boundaries: ${String(files.length)} files of src, no faults\n`);
-}
-
-/** All TypeScript files of src, with / between the parts on every system. */
-function sourceFiles() {
-  return readdirSync('src', { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
-    .map((entry) => path.join(entry.parentPath, entry.name).split(path.sep).join('/'))
-    .sort();
 }
 
 async function reportOfCruise() {

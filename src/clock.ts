@@ -36,6 +36,11 @@ export const systemClock: Clock = {
 
 export const systemRandom: Random = () => Math.random();
 
+/** A moment for people and logs: `2026-11-30T12:00:00.000Z`. */
+export function isoTime(epochMs: number): string {
+  return new Date(epochMs).toISOString();
+}
+
 /**
  * Waits `delayMs`, or less when `signal` aborts.
  * @throws the signal's reason when it aborts first.

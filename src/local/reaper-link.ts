@@ -4,6 +4,7 @@
  */
 import { spawn } from 'node:child_process';
 import type { Writable } from 'node:stream';
+import { fileURLToPath } from 'node:url';
 import { EnvironmentError } from '../errors.ts';
 import { identityOf, type ProcessIdentity } from './process-identity.ts';
 
@@ -19,9 +20,9 @@ let starts = 0;
  * The path of an entry file beside the calling module, with the module's own ending: `.ts` from source, `.js` when built.
  * @param moduleUrl the caller's `import.meta.url`.
  */
-export function siblingEntry(name: string, moduleUrl: string): URL {
+export function siblingEntry(name: string, moduleUrl: string): string {
   const ending = new URL(moduleUrl).pathname.endsWith('.ts') ? '.ts' : '.js';
-  return new URL(`./${name}${ending}`, moduleUrl);
+  return fileURLToPath(new URL(`./${name}${ending}`, moduleUrl));
 }
 
 /** Makes sure the reaper runs. Call it before a child is started, so that no child is ever without one. */
@@ -30,7 +31,7 @@ export function ensureReaper(): void {
   starts += 1;
   // NODE_OPTIONS is for the parent: a debugger port or a preloaded module would only disturb the reaper.
   const { NODE_OPTIONS: _unused, ...env } = process.env;
-  const reaper = spawn(process.execPath, [siblingEntry('reaper', import.meta.url).pathname], {
+  const reaper = spawn(process.execPath, [siblingEntry('reaper', import.meta.url)], {
     // A session of its own: Ctrl-C on the terminal ends the parent, not this.
     detached: true,
     stdio: ['pipe', 'ignore', 'ignore'],

@@ -37,7 +37,8 @@ const envelopeSchema = z.strictObject({
   type: z.string().min(1).max(128),
   version: z.int().min(1),
   key: keySchema,
-  payload: z.json(),
+  // Not z.json(): parseJson has seen to it already, and a second walk over a hostile body of 1 MiB takes a second.
+  payload: z.custom<Json>((payload) => payload !== undefined, 'is missing'),
 });
 
 /**
@@ -98,18 +99,28 @@ function hashOf(content: { type: string; version: number; payload: Json }): stri
  * escapes. Inside JSON text they can only stand in strings, where an escape means the same.
  * @see AWS: SendMessage, the list of allowed Unicode characters
  */
-function toBody(json: string): string {
+export function toBody(json: string): string {
   return json.replace(/[\ud800-\udfff\ufffe\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16)}`);
 }
 
-function reasonOf(error: z.ZodError, prefix?: string): string {
+/** What a schema found, as one line: each fault with the path of its field. */
+export function reasonOf(error: z.ZodError, prefix?: string): string {
   const lines = error.issues.map((issue) => {
     const path = [prefix, ...issue.path.map(String)].filter((part) => part !== undefined).join('.');
     return path === '' ? issue.message : `${path}: ${issue.message}`;
   });
-  return lines.join('; ').slice(0, MAX_REASON_CHARACTERS);
+  return storable(lines.join('; '));
+}
+
+/**
+ * Reasons quote names and types out of the message and go into attributes of the dead-lettered one: characters that
+ * SQS refuses there, and half a pair of surrogates where the text is cut, would keep it from being dead-lettered.
+ */
+function storable(reason: string): string {
+  const short = reason.slice(0, MAX_REASON_CHARACTERS);
+  return short.replace(/[^\u0020-\u007e\u00a0-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu, '\ufffd');
 }
 
 function invalid(code: InvalidCode, reason: string): DecodedMessage {
-  return { kind: 'invalid', code, reason };
+  return { kind: 'invalid', code, reason: storable(reason) };
 }

@@ -38,6 +38,8 @@ function findFault(root: Json): string | undefined {
   for (let item = open.pop(); item !== undefined; item = open.pop()) {
     const { value, depth } = item;
     if (typeof value === 'string' && !value.isWellFormed()) return 'a text holds half of a surrogate pair';
+    // 1e400 is read as Infinity, which is written as null: it would share its hash with another message.
+    if (typeof value === 'number' && !Number.isFinite(value)) return 'a number is out of range';
     if (typeof value !== 'object' || value === null) continue;
     if (depth > MAX_JSON_DEPTH) return `nested deeper than ${String(MAX_JSON_DEPTH)} levels`;
     const nameFault = isArray(value) ? undefined : Object.keys(value).map(faultOfName).find(Boolean);

@@ -23,7 +23,7 @@ import type { ErrorBody } from './charge-contract.ts';
 import { PaymentError } from './payment-provider.ts';
 import type { ChargeRequest, ChargeResult, PaymentProvider } from './payment-provider.ts';
 
-/** Options of `HttpPaymentProvider`. */
+/** Options of `createHttpPaymentProvider`. */
 export interface HttpPaymentProviderOptions {
   /** Where the provider is: http or https, a path prefix is kept. No credentials, query or fragment. */
   readonly baseUrl: string;
@@ -76,19 +76,25 @@ export function resolveHttpPaymentProviderOptions(
   if (caller !== undefined && !callerSchema.safeParse(caller).success) {
     faults.push({ name: 'caller', rule: 'must be 1 to 200 printable ASCII characters', value: caller });
   }
-  if (faults.length > 0 || chargesUrl === undefined) throw new ConfigurationError('HttpPaymentProvider', faults);
+  if (faults.length > 0 || chargesUrl === undefined) throw new ConfigurationError('payment provider', faults);
   return { chargesUrl, timeoutMs, idempotencyWindowMs, caller, clock: options.clock ?? systemClock };
 }
 
-/** Asks a provider that speaks the contract of `charge-contract.ts`. */
-export class HttpPaymentProvider implements PaymentProvider {
+/**
+ * Makes a client for a provider that speaks the contract of `charge-contract.ts`.
+ * @throws {ConfigurationError} listing every wrong option.
+ */
+export function createHttpPaymentProvider(options: HttpPaymentProviderOptions): PaymentProvider {
+  return new HttpPaymentProvider(resolveHttpPaymentProviderOptions(options));
+}
+
+class HttpPaymentProvider implements PaymentProvider {
   readonly idempotencyWindowMs: number;
   readonly #options: ResolvedHttpPaymentProviderOptions;
 
-  /** @throws {ConfigurationError} listing every wrong option. */
-  constructor(options: HttpPaymentProviderOptions) {
-    this.#options = resolveHttpPaymentProviderOptions(options);
-    this.idempotencyWindowMs = this.#options.idempotencyWindowMs;
+  constructor(options: ResolvedHttpPaymentProviderOptions) {
+    this.#options = options;
+    this.idempotencyWindowMs = options.idempotencyWindowMs;
   }
 
   async charge(request: ChargeRequest, options: { signal?: AbortSignal } = {}): Promise<ChargeResult> {

@@ -125,9 +125,9 @@ async function serve(parts: ProviderParts, request: IncomingMessage, response: S
 }
 
 function routeOf(method: string, pathname: string): Route {
-  const methods = Object.hasOwn(ROUTES, pathname) ? ROUTES[pathname] : undefined;
+  const methods = ROUTES[pathname];
   if (methods === undefined) throw new RequestRefusedError(404, 'not_found', `nothing at ${pathname.slice(0, 100)}`);
-  const route = Object.hasOwn(methods, method) ? methods[method] : undefined;
+  const route = methods[method];
   if (route !== undefined) return route;
   throw new RequestRefusedError(405, 'method_not_allowed', `allowed here: ${Object.keys(methods).join(', ')}`);
 }

@@ -10,11 +10,18 @@ export interface QueueClientOptions {
   readonly credentials?: { readonly accessKeyId: string; readonly secretAccessKey: string };
   /** The longest wait for an answer; a long poll needs its wait time on top. Unit: ms. @defaultValue 5000 */
   readonly requestTimeoutMs?: number;
+  /** Tries of one request inside the SDK. @defaultValue 3 */
+  readonly maxAttempts?: number;
   /** Connections at once. A client that long-polls should do nothing else. @defaultValue 64 */
   readonly maxSockets?: number;
 }
 
-export const QUEUE_CLIENT_DEFAULTS = { requestTimeoutMs: 5_000, maxSockets: 64, connectTimeoutMs: 1_000 } as const;
+export const QUEUE_CLIENT_DEFAULTS = {
+  requestTimeoutMs: 5_000,
+  maxAttempts: 3,
+  maxSockets: 64,
+  connectTimeoutMs: 1_000,
+} as const;
 
 export function createQueueClient(options: QueueClientOptions = {}): SQSClient {
   const maxSockets = options.maxSockets ?? QUEUE_CLIENT_DEFAULTS.maxSockets;
@@ -23,7 +30,7 @@ export function createQueueClient(options: QueueClientOptions = {}): SQSClient {
     useQueueUrlAsEndpoint: false,
     // One body that was corrupted on the way would throw away the whole batch; our own hash tells it apart.
     md5: false,
-    maxAttempts: 3,
+    maxAttempts: options.maxAttempts ?? QUEUE_CLIENT_DEFAULTS.maxAttempts,
     ...(options.endpoint !== undefined && { endpoint: options.endpoint }),
     ...(options.region !== undefined && { region: options.region }),
     ...(options.credentials !== undefined && { credentials: options.credentials }),

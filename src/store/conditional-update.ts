@@ -1,8 +1,9 @@
 /** One UpdateItem with a condition whose failure is an answer that brings the stored item along: no second read. */
 import { UpdateCommand, type DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
-import { classifyFault, isRetryable } from '../aws-fault.ts';
+import { classifyFault } from '../aws-fault.ts';
 import { fullJitterMs } from '../backoff.ts';
 import { sleep, type Clock, type Random } from '../clock.ts';
+import { toBackendError } from './backend-error.ts';
 import { Placeholders, renderChange, type Change, type Condition } from './expressions.ts';
 import { itemOfFailedCondition } from './plain-item.ts';
 import type { Item, ItemKey } from './table.ts';
@@ -15,7 +16,8 @@ export interface UpdateTarget {
 export interface ConditionalUpdate {
   readonly key: ItemKey;
   readonly change: Change;
-  readonly condition: Condition;
+  /** @defaultValue none: the update is applied whatever is stored */
+  readonly condition?: Condition;
   readonly signal?: AbortSignal;
 }
 
@@ -26,18 +28,18 @@ export type UpdateAnswer =
   | { readonly kind: 'refused'; readonly item: Item | undefined };
 
 /**
- * @throws the SDK's error for everything but a failed condition. When the SDK repeated the request after a lost answer,
+ * @throws {BackendError} for everything but a failed condition. When the SDK repeated the request after a lost answer,
  * `refused` may mean that our own first try landed: callers tell by the owner nonce on the item.
  */
 export async function conditionalUpdate(target: UpdateTarget, update: ConditionalUpdate): Promise<UpdateAnswer> {
   const placeholders = new Placeholders();
   const updateExpression = renderChange(update.change, placeholders);
-  const conditionExpression = update.condition(placeholders);
+  const condition = update.condition?.(placeholders);
   const command = new UpdateCommand({
     TableName: target.tableName,
     Key: update.key,
     UpdateExpression: updateExpression,
-    ConditionExpression: conditionExpression,
+    ...(condition !== undefined && { ConditionExpression: condition }),
     ...placeholders.fields(),
     ReturnValues: 'ALL_NEW',
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
@@ -47,7 +49,7 @@ export async function conditionalUpdate(target: UpdateTarget, update: Conditiona
     const result = await target.client.send(command, options);
     return { kind: 'updated', item: result.Attributes ?? {} };
   } catch (error) {
-    if (classifyFault(error) !== 'conditionFailed') throw error;
+    if (classifyFault(error) !== 'conditionFailed') throw toBackendError(error);
     return { kind: 'refused', item: itemOfFailedCondition(error) };
   }
 }
@@ -67,7 +69,7 @@ export async function repeatedUpdate(
     try {
       return await conditionalUpdate(deps.target, update);
     } catch (error) {
-      if (attempt === MAX_ATTEMPTS || !isRetryable(classifyFault(error))) throw error;
+      if (attempt === MAX_ATTEMPTS || !toBackendError(error).retryable) throw error;
       await sleep(deps.clock, fullJitterMs(attempt, BACKOFF, deps.random), update.signal);
     }
   }

@@ -43,8 +43,11 @@ export interface ClaimedEffect {
   readonly attempt: number;
   /** True when an earlier holder had not given the record back: it crashed, froze, or was cut off. */
   readonly takenOver: boolean;
-  /** When the key was first claimed, by the wall clock of that claimer. */
-  readonly firstClaimedAtMs: number;
+  /**
+   * Since when it is in doubt whether an outside call of an earlier attempt went through: the time of the first claim
+   * that ended by crashing or with a call unanswered. Undefined when there is no doubt.
+   */
+  readonly inDoubtSinceMs: number | undefined;
   /** What the last failed attempt reported. */
   readonly lastError: string | undefined;
   stepResult(step: string): StoredValue | undefined;
@@ -54,8 +57,17 @@ export type Verdict =
   | { readonly status: 'COMPLETED'; readonly response: unknown; readonly effects: readonly TransactionAction[] }
   | { readonly status: 'REJECTED'; readonly reason: string };
 
+/** How an attempt failed. */
+export interface FailedAttempt {
+  readonly error: string;
+  /** An outside call was made and its outcome is not known. */
+  readonly inDoubt: boolean;
+  /** Forgets the attempts: the message is dead-lettered, and whoever redrives it wants to see it tried again. */
+  readonly startAfresh: boolean;
+}
+
 export interface EffectRecords {
-  /** One request. @throws the SDK's error when DynamoDB cannot be asked. */
+  /** One request. @throws {BackendError} when DynamoDB cannot be asked. */
   claim(request: ClaimRequest): Promise<Claim>;
   /** Remembers a step's result, so that a later attempt does not repeat the step. @throws {LeaseLostError} */
   storeStep(effect: ClaimedEffect, step: string, result: unknown): Promise<void>;
@@ -67,11 +79,10 @@ export interface EffectRecords {
   commit(effect: ClaimedEffect, verdict: Verdict, signal?: AbortSignal): Promise<void>;
   /**
    * Gives the record back as FAILED.
-   * @param failure `startAfresh` forgets the attempts: the message leaves for the dead-letter queue, and whoever
-   * redrives it wants to see it tried again.
+   * @param failure what `lastError` and the next claim will say.
    * @returns false when it was no longer ours; nothing was written then.
    */
-  release(effect: ClaimedEffect, failure: { error: string; startAfresh?: boolean }): Promise<boolean>;
+  release(effect: ClaimedEffect, failure: FailedAttempt): Promise<boolean>;
 }
 
 export interface EffectRecordDependencies extends HeldLeaseDependencies {
@@ -87,10 +98,11 @@ export function createEffectRecords(deps: EffectRecordDependencies): EffectRecor
   const ttlFromNow = (): number => Math.floor(deps.clock.nowMs() / 1_000) + deps.retentionDays * 86_400;
 
   async function claim(request: ClaimRequest): Promise<Claim> {
+    const nowMs = deps.clock.nowMs();
     const acquisition = await deps.leases.acquire({
       key: effectRecordKey(request.queue, request.key),
       holder: request.holder,
-      change: claimChange(request.payloadHash, deps.clock.nowMs(), ttlFromNow()),
+      change: claimChange(request.payloadHash, nowMs, ttlFromNow()),
       // Absent, or the same payload and not finished: all in one request, with no read before it.
       condition: any(
         attributeAbsent('status'),
@@ -98,7 +110,7 @@ export function createEffectRecords(deps: EffectRecordDependencies): EffectRecor
       ),
     });
     if (acquisition.kind === 'acquired') {
-      return { kind: 'claimed', effect: claimedEffect(acquisition.lease, acquisition.item) };
+      return { kind: 'claimed', effect: claimedEffect(acquisition.lease, acquisition.item, nowMs) };
     }
     return readRefusal(acquisition.item, request.payloadHash, acquisition.waitMs);
   }
@@ -131,10 +143,10 @@ export function createEffectRecords(deps: EffectRecordDependencies): EffectRecor
     });
   }
 
-  function release(effect: ClaimedEffect, failure: { error: string; startAfresh?: boolean }): Promise<boolean> {
+  function release(effect: ClaimedEffect, failure: FailedAttempt): Promise<boolean> {
     return effect.lease.release({
       set: { status: 'FAILED', lastError: failure.error.slice(0, MAX_ERROR_CHARACTERS), ttl: ttlFromNow() },
-      remove: failure.startAfresh === true ? ['attempts'] : [],
+      remove: [...(failure.startAfresh ? ['attempts'] : []), ...(failure.inDoubt ? [] : ['inDoubtSinceMs'])],
     });
   }
 
@@ -150,7 +162,7 @@ function claimChange(payloadHash: string, nowMs: number, ttl: number): Change {
       payloadHash,
       attempts: plus(1, 0),
       deliveries: plus(1, 0),
-      firstClaimedAtMs: ifAbsent(nowMs),
+      inDoubtSinceMs: ifAbsent(nowMs),
       steps: ifAbsent({}),
       ttl,
     },
@@ -171,14 +183,15 @@ function readRefusal(item: Item, payloadHash: string, waitMs: number): Claim {
   return { kind: 'busy', holder: String(item['holder']), waitMs };
 }
 
-function claimedEffect(lease: HeldLease, item: Item): ClaimedEffect {
+function claimedEffect(lease: HeldLease, item: Item, claimedAtMs: number): ClaimedEffect {
   const steps = item['steps'];
   const results = typeof steps === 'object' && steps !== null ? new Map(Object.entries(steps)) : new Map();
   return {
     lease,
     attempt: numberOf(item['attempts'], 1),
     takenOver: wasTakenOver(item),
-    firstClaimedAtMs: numberOf(item['firstClaimedAtMs'], 0),
+    // This claim's own time stands there when no earlier attempt left a doubt.
+    inDoubtSinceMs: item['inDoubtSinceMs'] === claimedAtMs ? undefined : numberOf(item['inDoubtSinceMs'], 0),
     lastError: typeof item['lastError'] === 'string' ? item['lastError'] : undefined,
     stepResult: (step) => results.get(step) as StoredValue | undefined,
   };

@@ -8,10 +8,10 @@
  * Renewals, fenced writes and the release of one lease never overlap in this process. That alone makes nothing safe:
  * what decides is the condition on owner and token inside each write.
  */
-import { classifyFault, isRetryable } from '../aws-fault.ts';
 import { fullJitterMs } from '../backoff.ts';
 import { sleep, type Cancel, type Clock, type Random } from '../clock.ts';
 import { OnlyonceError } from '../errors.ts';
+import { toBackendError } from './backend-error.ts';
 import { conditionalUpdate, repeatedUpdate, type UpdateAnswer, type UpdateTarget } from './conditional-update.ts';
 import type { Change } from './expressions.ts';
 import { heldBy, numberOf, releaseChange, renewChange, type LeaseGrant } from './lease-grant.ts';
@@ -180,7 +180,7 @@ export class HeldLease {
       return 'settled';
     } catch (error) {
       // A time-out of our own arrives as an abort. A lost answer is harmless: the same beat may be applied twice.
-      return timeout.signal.aborted || isRetryable(classifyFault(error)) ? 'try again' : 'settled';
+      return timeout.signal.aborted || toBackendError(error).retryable ? 'try again' : 'settled';
     } finally {
       cancelTimeout();
     }

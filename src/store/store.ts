@@ -2,6 +2,7 @@
 import { GetCommand, ScanCommand } from '@aws-sdk/lib-dynamodb';
 import { systemClock, systemRandom, type Clock, type Random } from '../clock.ts';
 import { ConfigurationError } from '../errors.ts';
+import { toBackendError } from './backend-error.ts';
 import { createDocumentClient, type StoreClientOptions } from './client.ts';
 import { repeatedUpdate, type ConditionalUpdate, type UpdateAnswer } from './conditional-update.ts';
 import { createTable, type TableReport } from './create-table.ts';
@@ -34,7 +35,7 @@ export interface Store {
   readonly transactions: TransactionWriter;
   /** Creates what is missing; safe to repeat. */
   bootstrap(): Promise<TableReport>;
-  /** A strongly consistent read. */
+  /** A strongly consistent read. @throws {BackendError} */
   get(key: ItemKey): Promise<Item | undefined>;
   /** An update that may be repeated: its condition or content must make a second application harmless. */
   update(update: ConditionalUpdate): Promise<UpdateAnswer>;
@@ -75,7 +76,10 @@ export function createStore(options: StoreOptions = {}): Store {
     transactions,
     bootstrap: () => createTable(client, tableName, clock),
     async get(key) {
-      const result = await client.send(new GetCommand({ TableName: tableName, Key: key, ConsistentRead: true }));
+      const read = new GetCommand({ TableName: tableName, Key: key, ConsistentRead: true });
+      const result = await client.send(read).catch((error: unknown) => {
+        throw toBackendError(error);
+      });
       return result.Item;
     },
     update: (update) => repeatedUpdate(documents, update),

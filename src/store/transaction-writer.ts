@@ -6,10 +6,11 @@
  */
 import { randomUUID } from 'node:crypto';
 import { TransactWriteCommand, type DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
-import { classifyFault, faultName, isRetryable, type FaultClass } from '../aws-fault.ts';
+import { classifyFault } from '../aws-fault.ts';
 import { fullJitterMs, type Backoff } from '../backoff.ts';
 import { sleep, type Clock, type Random } from '../clock.ts';
-import { BackendError, messageOf, OnlyonceError } from '../errors.ts';
+import { OnlyonceError } from '../errors.ts';
+import { toBackendError } from './backend-error.ts';
 import { plainItem } from './plain-item.ts';
 import type { Item } from './table.ts';
 import { checkTransaction, renderAction, type TransactionAction } from './transaction.ts';
@@ -118,20 +119,12 @@ interface Verdict {
 }
 
 function judge(error: unknown, actions: readonly TransactionAction[]): Verdict {
-  const fault = classifyFault(error);
-  if (fault === 'transactionCancelled') {
+  if (classifyFault(error) === 'transactionCancelled') {
     const cancelled = new TransactionCancelledError(failuresOf(error, actions), error);
     return { next: cancelled.retryable ? 'fresh token' : 'give up', error: cancelled };
   }
-  return { next: isRetryable(fault) ? 'same token' : 'give up', error: backendError(error, fault) };
-}
-
-function backendError(error: unknown, fault: FaultClass): BackendError {
-  return new BackendError(`DynamoDB: ${faultName(error)}: ${messageOf(error)}`.slice(0, 300), {
-    reason: fault,
-    retryable: isRetryable(fault),
-    cause: error,
-  });
+  const fault = toBackendError(error);
+  return { next: fault.retryable ? 'same token' : 'give up', error: fault };
 }
 
 function failuresOf(error: unknown, actions: readonly TransactionAction[]): FailedAction[] {

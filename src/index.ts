@@ -1,0 +1,46 @@
+/** The public API. What is not exported here is free to change. */
+export { ConfigurationError, EnvironmentError, InvalidMessageError, BackendError, OnlyonceError, isOnlyonceError } from './errors.ts';
+export type { OptionFault } from './errors.ts';
+export type { Clock, Random } from './clock.ts';
+
+export type { Message, MessageContract } from './messages/contract.ts';
+export { encodeMessage, decodeMessage } from './messages/envelope.ts';
+export type { DecodedMessage, EncodedMessage, InvalidCode } from './messages/envelope.ts';
+export { CHARGE_REQUESTED } from './messages/charge.ts';
+export type { Charge } from './messages/charge.ts';
+
+export { createStore, STORE_DEFAULTS } from './store/store.ts';
+export type { Store, StoreOptions } from './store/store.ts';
+export { createRequestMeter } from './store/request-meter.ts';
+export type { RequestMeter } from './store/request-meter.ts';
+export * as conditions from './store/conditions.ts';
+export { plus, ifAbsent } from './store/expressions.ts';
+export type { Change, Condition } from './store/expressions.ts';
+export type { Item, ItemKey } from './store/table.ts';
+export type { TransactionAction } from './store/transaction.ts';
+export { TransactionCancelledError } from './store/transaction-writer.ts';
+export type { FailedAction, TransactionWriter } from './store/transaction-writer.ts';
+export type { LeaseOptions } from './store/lease-options.ts';
+export { LeaseLostError } from './store/held-lease.ts';
+export type { HeldLease, LossReason } from './store/held-lease.ts';
+export { fenceCheck, fenceAndRenew, fenceAndFinish } from './store/leases.ts';
+export type { Leases, LockAnswer } from './store/leases.ts';
+
+export { createQueueClient } from './queues/client.ts';
+export { createQueuePair, findQueue } from './queues/create-queues.ts';
+
+export { createWorker } from './workers/worker.ts';
+export type { StopReport, Worker } from './workers/worker.ts';
+export { WORKER_DEFAULTS } from './workers/options.ts';
+export type { WorkerOptions } from './workers/options.ts';
+export type { Handler, HandlerContext, HandlerResult, StepCall, StepOptions } from './workers/handler.ts';
+export { StepUnknownError } from './workers/steps.ts';
+export type { Outcome } from './workers/outcome.ts';
+export type { DeliveryReport, WorkerEvents } from './workers/events.ts';
+
+export { PaymentError } from './payments/payment-provider.ts';
+export type { PaymentProvider, ChargeRequest, ChargeResult } from './payments/payment-provider.ts';
+export { createHttpPaymentProvider } from './payments/http-payment-provider.ts';
+export { createChargeHandler } from './workers/handlers/charge.ts';
+export { createLogger } from './telemetry/logger.ts';
+export type { Log } from './telemetry/log.ts';

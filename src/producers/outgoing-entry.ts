@@ -1,0 +1,130 @@
+/**
+ * What may be handed to a producer, and the checks before it is sent. One entry that SQS refuses can bring down the
+ * whole request with the nine others in it, so whatever SQS would refuse is told apart here.
+ */
+import { messageOf } from '../errors.ts';
+import type { MessageContract } from '../messages/contract.ts';
+import { encodeMessage } from '../messages/envelope.ts';
+import { MAX_DELAY_SECONDS, MAX_MESSAGE_BYTES } from '../messages/limits.ts';
+
+export interface DeliveryOptions {
+  /** Hidden for so long after it was sent. Unit: s. Range: 0-900. @defaultValue the queue's own delay */
+  readonly delaySeconds?: number;
+  /** String attributes, at most 10, none of them empty. They count towards the size of the message. */
+  readonly attributes?: Readonly<Record<string, string>>;
+}
+
+/** A payload with its contract: encoded just before it is sent. */
+export interface OutgoingMessage<Payload> extends DeliveryOptions {
+  readonly contract: MessageContract<Payload>;
+  readonly payload: Payload;
+}
+
+/** A body that is sent as it is: from `encodeMessage`, or one that is wrong on purpose. */
+export interface OutgoingBody extends DeliveryOptions {
+  readonly body: string;
+  /** The business key, for results and for resuming. Not sent besides the body. */
+  readonly key: string;
+}
+
+export type OutgoingEntry<Payload = unknown> = OutgoingMessage<Payload> | OutgoingBody;
+
+/** Ready to be sent. */
+export interface PreparedEntry {
+  /** Its place among all entries of the call. */
+  readonly index: number;
+  readonly key: string;
+  readonly body: string;
+  /** As SQS counts it: UTF-8 of the body and of names, types and values of the attributes. */
+  readonly bytes: number;
+  readonly delaySeconds: number | undefined;
+  readonly attributes: Readonly<Record<string, string>>;
+}
+
+export type Preparation =
+  | { readonly kind: 'ready'; readonly entry: PreparedEntry }
+  | { readonly kind: 'invalid'; readonly reason: string };
+
+export const STRING_ATTRIBUTE = 'String';
+
+/** @see AWS: Amazon SQS message metadata */
+const MAX_ATTRIBUTES = 10;
+const ATTRIBUTE_NAME = /^(?!aws\.|amazon\.|\.)(?!.*(\.\.|\.$))[\w.-]{1,256}$/i;
+
+/** What SQS takes as text. @see AWS: SendMessage, MessageBody */
+const REFUSED_CHARACTER = /[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/u;
+
+/** Never throws: whatever is wrong with an entry is said with the name, the rule and the value. */
+export function prepareEntry<Payload>(entry: OutgoingEntry<Payload>, index: number): Preparation {
+  const encoded = bodyOf(entry);
+  const attributes = entry.attributes ?? {};
+  const faults = [...faultsOfDelay(entry.delaySeconds), ...faultsOfAttributes(attributes)];
+  if (encoded.kind === 'invalid') return invalid([encoded.reason, ...faults]);
+  const { body, key } = encoded;
+  const bytes = Buffer.byteLength(body) + bytesOfAttributes(attributes);
+  if (body === '') faults.push('body: must not be empty (got "")');
+  if (bytes > MAX_MESSAGE_BYTES) {
+    faults.push(`body: at most ${String(MAX_MESSAGE_BYTES)} bytes with its attributes (got ${String(bytes)})`);
+  }
+  if (REFUSED_CHARACTER.test(body)) faults.push(`body: only characters that SQS takes (got ${refusedIn(body)})`);
+  if (faults.length > 0) return invalid(faults);
+  return { kind: 'ready', entry: { index, key, body, bytes, attributes, delaySeconds: entry.delaySeconds } };
+}
+
+/** The business key of an entry without encoding it; undefined when its payload has none. */
+export function keyOfEntry<Payload>(entry: OutgoingEntry<Payload>): string | undefined {
+  if ('body' in entry) return entry.key;
+  try {
+    return entry.contract.keyOf(entry.payload);
+  } catch {
+    return undefined;
+  }
+}
+
+function bodyOf<Payload>(
+  entry: OutgoingEntry<Payload>,
+): { kind: 'encoded'; body: string; key: string } | { kind: 'invalid'; reason: string } {
+  if ('body' in entry) return { kind: 'encoded', body: entry.body, key: entry.key };
+  try {
+    const { body, key } = encodeMessage(entry.contract, entry.payload);
+    return { kind: 'encoded', body, key };
+  } catch (error) {
+    // Not only InvalidMessageError: a contract's own code may throw anything at a payload it did not expect.
+    return { kind: 'invalid', reason: messageOf(error) };
+  }
+}
+
+function faultsOfDelay(delaySeconds: number | undefined): string[] {
+  if (delaySeconds === undefined) return [];
+  // Emulators take 901 and fractions; AWS refuses them, and with them perhaps the whole request.
+  const fits = Number.isInteger(delaySeconds) && delaySeconds >= 0 && delaySeconds <= MAX_DELAY_SECONDS;
+  if (fits) return [];
+  return [`delaySeconds: a whole number from 0 to ${String(MAX_DELAY_SECONDS)} s (got ${String(delaySeconds)})`];
+}
+
+function faultsOfAttributes(attributes: Readonly<Record<string, string>>): string[] {
+  const entries = Object.entries(attributes);
+  const faults = entries.flatMap(([name, value]) => {
+    if (!ATTRIBUTE_NAME.test(name)) return [`attributes: a name that SQS takes (got ${JSON.stringify(name)})`];
+    if (value === '') return [`attributes.${name}: must not be empty (got "")`];
+    return REFUSED_CHARACTER.test(value) ? [`attributes.${name}: only characters that SQS takes`] : [];
+  });
+  if (entries.length <= MAX_ATTRIBUTES) return faults;
+  return [`attributes: at most ${String(MAX_ATTRIBUTES)} (got ${String(entries.length)})`, ...faults];
+}
+
+function bytesOfAttributes(attributes: Readonly<Record<string, string>>): number {
+  const sizes = Object.entries(attributes).map(
+    ([name, value]) => Buffer.byteLength(name) + STRING_ATTRIBUTE.length + Buffer.byteLength(value),
+  );
+  return sizes.reduce((sum, size) => sum + size, 0);
+}
+
+function refusedIn(body: string): string {
+  const character = REFUSED_CHARACTER.exec(body)?.[0] ?? '';
+  return `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`;
+}
+
+function invalid(faults: readonly string[]): Preparation {
+  return { kind: 'invalid', reason: faults.join('; ') };
+}

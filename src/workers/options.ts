@@ -1,0 +1,108 @@
+/** What a worker can be told. Filled in and checked once, when it is created; all faults are reported together. */
+import type { SQSClient } from '@aws-sdk/client-sqs';
+import type { Backoff } from '../backoff.ts';
+import { ConfigurationError, type OptionFault } from '../errors.ts';
+import { resolveLeaseOptions, type LeaseOptions, type ResolvedLeaseOptions } from '../store/lease-options.ts';
+import type { Store } from '../store/store.ts';
+import { silentLog, type Log } from '../telemetry/log.ts';
+import type { WorkerEvents } from './events.ts';
+import type { Handler } from './handler.ts';
+
+export interface WorkerOptions {
+  /** The queue's name. It is part of every effect record's key: the same key on two queues is two effects. */
+  readonly queue: string;
+  readonly queueUrl: string;
+  readonly deadLetterQueueUrl: string;
+  /** For deletes, visibility and dead letters. */
+  readonly client: SQSClient;
+  /** For polling alone, with one attempt per request; the worker closes it when a stop runs out of time. */
+  readonly pollingClient: SQSClient;
+  readonly store: Store;
+  /** One per message type and version. */
+  readonly handlers: readonly Handler<unknown>[];
+  /** Written into leases, for people who read the table. @defaultValue worker */
+  readonly name?: string;
+  /** Deliveries at once. Range: 1-1000. @defaultValue 10 */
+  readonly concurrency?: number;
+  /** Tries of one key before it is dead-lettered; our own count in the effect record. Range: 1-1000. @defaultValue 5 */
+  readonly maxAttempts?: number;
+  /** How long a delivery is hidden; each heartbeat starts it anew. Unit: s. Range: 1-43200. @defaultValue 30 */
+  readonly visibilityTimeoutSeconds?: number;
+  /** How long one receive waits for a message. Unit: s. Range: 0-20. @defaultValue 10 */
+  readonly waitTimeSeconds?: number;
+  /** Between two tries of a key: exponential with full jitter. Unit: ms. @defaultValue from 1000 up to 300000 */
+  readonly retryBackoff?: Backoff;
+  /** How long a delete waits for others to share its request. Unit: ms. Range: 0-1000. @defaultValue 10 */
+  readonly deleteBatchWindowMs?: number;
+  readonly lease?: LeaseOptions;
+  /** @defaultValue says nothing */
+  readonly log?: Log;
+  /** Told about every delivery; what it throws is ignored. */
+  readonly events?: WorkerEvents;
+}
+
+export type ResolvedWorkerOptions = Required<Omit<WorkerOptions, 'lease'>> & { readonly lease: ResolvedLeaseOptions };
+
+export const WORKER_DEFAULTS = {
+  name: 'worker',
+  concurrency: 10,
+  maxAttempts: 5,
+  visibilityTimeoutSeconds: 30,
+  waitTimeSeconds: 10,
+  retryBackoff: { baseMs: 1_000, capMs: 300_000 },
+  deleteBatchWindowMs: 10,
+} as const;
+
+/** @throws {ConfigurationError} listing every wrong option and every broken relation between two. */
+export function resolveWorkerOptions(options: WorkerOptions): ResolvedWorkerOptions {
+  const { lease, faults: leaseFaults } = resolveLeaseOptions(options.lease);
+  const resolved: ResolvedWorkerOptions = {
+    ...WORKER_DEFAULTS,
+    log: silentLog,
+    events: {},
+    ...options,
+    lease,
+  };
+  const faults = [...leaseFaults.map(inLease), ...findRangeFaults(resolved), ...findRelationFaults(resolved)];
+  if (faults.length > 0) throw new ConfigurationError('worker', faults);
+  return resolved;
+}
+
+function findRangeFaults(options: ResolvedWorkerOptions): OptionFault[] {
+  const ranges = {
+    concurrency: [1, 1_000],
+    maxAttempts: [1, 1_000],
+    visibilityTimeoutSeconds: [1, 43_200],
+    waitTimeSeconds: [0, 20],
+    deleteBatchWindowMs: [0, 1_000],
+  } as const;
+  return (Object.keys(ranges) as (keyof typeof ranges)[]).flatMap((name): OptionFault[] => {
+    const [min, max] = ranges[name];
+    const value = options[name];
+    if (Number.isInteger(value) && value >= min && value <= max) return [];
+    return [{ name, rule: `a whole number from ${String(min)} to ${String(max)}`, value }];
+  });
+}
+
+function findRelationFaults(options: ResolvedWorkerOptions): OptionFault[] {
+  const faults: OptionFault[] = [];
+  const { lease, visibilityTimeoutSeconds } = options;
+  // A message that comes back while its dead owner's lease still counts would only be hidden again.
+  const neededMs = lease.leaseMs + lease.maxClockSkewMs;
+  if (visibilityTimeoutSeconds * 1_000 < neededMs) {
+    const rule = `at least leaseMs + maxClockSkewMs (${String(neededMs)} ms)`;
+    faults.push({ name: 'visibilityTimeoutSeconds', rule, value: visibilityTimeoutSeconds });
+  }
+  if (options.handlers.length === 0) faults.push({ name: 'handlers', rule: 'at least one', value: 0 });
+  const kinds = options.handlers.map((handler) => `${handler.contract.type} v${String(handler.contract.version)}`);
+  const doubled = kinds.find((kind, index) => kinds.indexOf(kind) !== index);
+  if (doubled !== undefined) faults.push({ name: 'handlers', rule: 'one per message type and version', value: doubled });
+  if (options.queueUrl.endsWith('.fifo')) {
+    faults.push({ name: 'queueUrl', rule: 'a standard queue; FIFO queues are not supported yet', value: options.queueUrl });
+  }
+  return faults;
+}
+
+function inLease(fault: OptionFault): OptionFault {
+  return { ...fault, name: `lease.${fault.name}` };
+}

@@ -1,0 +1,109 @@
+/**
+ * Receives messages, and nothing else: `sqs-consumer` polls; deleting, visibility and errors are ours.
+ *
+ * What its safe use needs, each learnt from its source: it never deletes (`shouldDeleteMessages: false`), its handler
+ * never throws, one object serves one start, errors are answered with a back-off of ours (its own would poll again at
+ * once), and a stop waits for the open poll and gives back what that still brings.
+ */
+import type { Message as SqsMessage, SQSClient } from '@aws-sdk/client-sqs';
+import { Consumer } from 'sqs-consumer';
+import type { Backoff } from '../backoff.ts';
+import { sleep, type Clock, type Random } from '../clock.ts';
+import { MAX_BATCH_ENTRIES } from '../messages/limits.ts';
+
+export interface PollerOptions {
+  /** For polling alone: long polls would starve other requests of sockets. */
+  readonly client: SQSClient;
+  readonly queueUrl: string;
+  readonly waitTimeSeconds: number;
+  readonly visibilityTimeoutSeconds: number;
+  readonly clock: Clock;
+  readonly random: Random;
+  /** Slots that are free now; never called with a stop under way. */
+  freeSlots(): number;
+  whenFree(): Promise<void>;
+  /** Called with messages that fit into the free slots. */
+  onMessages(messages: readonly SqsMessage[]): void;
+  /** Called with messages that arrived after the stop: they were never started. */
+  onUnwanted(messages: readonly SqsMessage[]): Promise<void>;
+  onReceiveFailed(error: Error, nextTryInMs: number): void;
+}
+
+export interface Poller {
+  start(): void;
+  /** Resolves when no poll is open any more; cuts it off, and the client with it, when `deadline` aborts. */
+  stop(deadline: AbortSignal): Promise<void>;
+}
+
+const ERROR_BACKOFF: Backoff = { baseMs: 500, capMs: 4_000 };
+const STATE_CHECK_MS = 20;
+
+export function createPoller(options: PollerOptions): Poller {
+  const { clock, random } = options;
+  const stopping = new AbortController();
+  let failuresInARow = 0;
+  let pauseMs = 0;
+
+  const consumer = Consumer.create({
+    sqs: options.client,
+    queueUrl: options.queueUrl,
+    waitTimeSeconds: options.waitTimeSeconds,
+    visibilityTimeout: options.visibilityTimeoutSeconds,
+    batchSize: Math.min(MAX_BATCH_ENTRIES, options.freeSlots()),
+    messageAttributeNames: ['All'],
+    messageSystemAttributeNames: ['ApproximateReceiveCount', 'SentTimestamp'],
+    shouldDeleteMessages: false,
+    authenticationErrorTimeout: 0,
+    extendedAWSErrors: true,
+    preReceiveMessageCallback: async () => {
+      if (pauseMs > 0) await sleep(clock, pauseMs, stopping.signal);
+      stopping.signal.throwIfAborted();
+    },
+    handleMessageBatch: async (messages) => {
+      failuresInARow = 0;
+      pauseMs = 0;
+      if (stopping.signal.aborted) {
+        await options.onUnwanted(messages);
+        return;
+      }
+      options.onMessages(messages);
+      await waitForSlots();
+    },
+  });
+
+  /** The next receive asks for no more than can start at once, so nothing waits in memory while its visibility runs. */
+  async function waitForSlots(): Promise<void> {
+    await options.whenFree();
+    consumer.updateOption('batchSize', Math.min(MAX_BATCH_ENTRIES, options.freeSlots()));
+  }
+
+  consumer.on('empty', () => {
+    failuresInARow = 0;
+    pauseMs = 0;
+  });
+  consumer.on('error', (error) => {
+    if (stopping.signal.aborted) return;
+    failuresInARow += 1;
+    const ceiling = Math.min(ERROR_BACKOFF.capMs, ERROR_BACKOFF.baseMs * 2 ** Math.min(failuresInARow, 10));
+    // At least half of it: a queue that is down must not be asked more often because chance was kind.
+    pauseMs = ceiling / 2 + (random() * ceiling) / 2;
+    options.onReceiveFailed(error, Math.round(pauseMs));
+  });
+
+  return {
+    start() {
+      consumer.start();
+    },
+    async stop(deadline) {
+      stopping.abort();
+      consumer.stop();
+      try {
+        // The object tells no end of its last poll that could be awaited without a gap, so its state is looked at.
+        while (consumer.status.isPolling) await sleep(clock, STATE_CHECK_MS, deadline);
+      } catch {
+        // A poll that is cut off may take a message along for one visibility time-out: only when no time is left.
+        options.client.destroy();
+      }
+    },
+  };
+}

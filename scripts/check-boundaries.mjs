@@ -3,6 +3,7 @@
  * dependency-cruiser passes when it could read nothing ("0 modules cruised"), so the files it saw are compared with the
  * files there are, and at least one import must have been found.
  */
+import swcVisitor from '@swc/core/Visitor.js';
 import { cruise } from 'dependency-cruiser';
 import extractDepcruiseOptions from 'dependency-cruiser/config-utl/extract-depcruise-options';
 import { sourceFiles } from './source-files.mjs';
@@ -28,9 +29,20 @@ async function main() {
 }
 
 async function reportOfCruise() {
+  teachUsingDeclarations(swcVisitor.Visitor.prototype);
   const options = await extractDepcruiseOptions('./.dependency-cruiser.mjs');
   const { output } = await cruise(['src'], { ...options, outputType: 'json' });
   return JSON.parse(output);
+}
+
+/** The visitor that swc ships, which dependency-cruiser extends, gives up at `using` and `await using`. */
+function teachUsingDeclarations(visitor) {
+  const visitStatement = visitor.visitStatement;
+  visitor.visitStatement = function (statement) {
+    if (statement.type !== 'UsingDeclaration') return visitStatement.call(this, statement);
+    statement.decls = this.visitVariableDeclarators(statement.decls);
+    return statement;
+  };
 }
 
 function describeViolation(violation) {

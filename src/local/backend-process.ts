@@ -35,7 +35,11 @@ export async function untilReady<Ready>(
     over.abort(endedError(child, options.port, exit));
   });
   const cancelDeadline = systemClock.schedule(() => {
-    over.abort(new EnvironmentError(`the local ${child.name} did not answer within ${String(options.deadlineMs)} ms${lastWords(child)}`));
+    over.abort(
+      new EnvironmentError(
+        `the local ${child.name} did not answer within ${String(options.deadlineMs)} ms${lastWords(child)}`,
+      ),
+    );
   }, options.deadlineMs);
   const either = AbortSignal.any(options.signal === undefined ? [over.signal] : [options.signal, over.signal]);
   try {

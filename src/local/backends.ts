@@ -73,7 +73,7 @@ export async function startLocalBackends(options: LocalBackendsOptions = {}): Pr
     // Cuts off the one that is still starting; one that already runs is stopped here.
     failed.abort(error);
     const settled = await Promise.allSettled(starts);
-    await Promise.all(settled.map((start) => (start.status === 'fulfilled' ? start.value.child.stop() : undefined)));
+    for (const start of settled) if (start.status === 'fulfilled') await start.value.child.stop();
     throw error;
   }
 }

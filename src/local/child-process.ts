@@ -77,7 +77,9 @@ export function startChild(options: ChildOptions): Child {
   child.on('error', () => undefined);
   const pid = child.pid;
   if (pid === undefined) {
-    throw new EnvironmentError(`${options.name}: could not start ${options.command} (missing, or not an executable file)`);
+    throw new EnvironmentError(
+      `${options.name}: could not start ${options.command} (missing, or not an executable file)`,
+    );
   }
   const forget = watchOver(pid);
   child.once('exit', forget);

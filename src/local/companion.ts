@@ -8,10 +8,10 @@ import { pathToFileURL } from 'node:url';
 import { EnvironmentError, messageOf } from '../errors.ts';
 
 /** The one package to add where local servers are wanted. */
-export const COMPANION_PACKAGE = 'onlyonce-local-backends';
+const COMPANION_PACKAGE = 'onlyonce-local-backends';
 
 /** One request handed to the SQS application without a network. */
-export interface QueueAppRequest {
+interface QueueAppRequest {
   readonly method: 'GET' | 'POST';
   readonly url: string;
   readonly headers?: Record<string, string>;
@@ -19,7 +19,7 @@ export interface QueueAppRequest {
 }
 
 /** What the SQS application answers. */
-export interface QueueAppResponse {
+interface QueueAppResponse {
   readonly statusCode: number;
   readonly headers: Readonly<Record<string, number | string | string[] | undefined>>;
   readonly rawPayload: Buffer;
@@ -41,7 +41,7 @@ export interface Companion {
 export type CompanionResolver = () => string | undefined;
 
 /** Looks from onlyonce itself first, then from the project in the working directory (a global or linked onlyonce). */
-export const resolveCompanion: CompanionResolver = () => {
+const resolveCompanion: CompanionResolver = () => {
   for (const base of [import.meta.url, join(process.cwd(), 'package.json')]) {
     try {
       return createRequire(base).resolve(COMPANION_PACKAGE);

@@ -25,7 +25,9 @@ export function findDynoxide(
   if (named !== undefined && named !== '') {
     const fault = whyNotExecutable(named);
     if (fault === undefined) return resolve(named);
-    throw new EnvironmentError(`DYNOXIDE_BIN is ${named}, which ${fault}. Correct it, or unset it to use the packaged program.`);
+    throw new EnvironmentError(
+      `DYNOXIDE_BIN is ${named}, which ${fault}. Correct it, or unset it to use the packaged program.`,
+    );
   }
   if (packaged !== undefined && whyNotExecutable(packaged) === undefined) return packaged;
   const program = process.platform === 'win32' ? 'dynoxide.exe' : 'dynoxide';

@@ -13,7 +13,7 @@ export interface FrontAnswer {
  * SQS takes 1 MiB of messages in one request, of which JSON may make two (each quote or line end becomes two characters);
  * the rest is for names and handles around them. Unit: bytes.
  */
-export const MAX_BODY_BYTES: number = 2 * 1_048_576 + 65_536;
+const MAX_BODY_BYTES = 2 * 1_048_576 + 65_536;
 
 /** A body over the limit is still read to its end, so that its sender sees the answer, but not over this. Unit: bytes. */
 const MAX_DISCARDED_BYTES = 16 * 1_048_576;

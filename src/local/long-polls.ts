@@ -28,8 +28,7 @@ export interface Poll<Answer> {
 
 /** What became of a poll. `full`: too many polls wait already, this one was not admitted. */
 export type PollOutcome<Answer> =
-  | { readonly kind: 'answer'; readonly answer: Answer }
-  | { readonly kind: 'empty' | 'gone' | 'full' };
+  { readonly kind: 'answer'; readonly answer: Answer } | { readonly kind: 'empty' | 'gone' | 'full' };
 
 interface Waiter<Answer> {
   readonly poll: Poll<Answer>;

@@ -51,7 +51,9 @@ export async function startQueueFront(options: QueueFrontOptions): Promise<Queue
     return await front.listen(options.port ?? 0);
   } catch (cause) {
     await options.app.close();
-    throw new EnvironmentError(`SQS cannot listen on port ${String(options.port ?? 0)}: ${messageOf(cause)}`, { cause });
+    throw new EnvironmentError(`SQS cannot listen on port ${String(options.port ?? 0)}: ${messageOf(cause)}`, {
+      cause,
+    });
   }
 }
 
@@ -185,7 +187,9 @@ function atLoopback(body: Buffer): Buffer {
   return Buffer.from(body.toString('utf8').replace(/"http:\/\/sqs\.[a-z0-9-]+\.localhost:/g, `"http://${LOOPBACK}:`));
 }
 
-function answerHeaders(headers: Readonly<Record<string, number | string | string[] | undefined>>): Record<string, string> {
+function answerHeaders(
+  headers: Readonly<Record<string, number | string | string[] | undefined>>,
+): Record<string, string> {
   const kept: Record<string, string> = {};
   for (const name of ['content-type', 'x-amzn-query-error', 'x-amz-request-id']) {
     const value = headers[name];

@@ -24,7 +24,9 @@ function portFrom(args: string[]): number {
   const { values } = parseArgs({ args, options: { port: { type: 'string', default: '0' } } });
   const port = Number(values.port);
   if (Number.isInteger(port) && port >= 0 && port <= 65_535) return port;
-  throw new ConfigurationError('queue-server', [{ name: 'port', rule: 'a whole number from 0 to 65535', value: values.port }]);
+  throw new ConfigurationError('queue-server', [
+    { name: 'port', rule: 'a whole number from 0 to 65535', value: values.port },
+  ]);
 }
 
 function toldToEnd(): Promise<void> {

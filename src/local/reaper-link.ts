@@ -39,7 +39,8 @@ export function ensureReaper(): void {
     windowsHide: true,
   });
   reaper.on('error', () => undefined);
-  if (reaper.pid === undefined) throw new EnvironmentError(`could not start ${process.execPath} to watch over child processes`);
+  if (reaper.pid === undefined)
+    throw new EnvironmentError(`could not start ${process.execPath} to watch over child processes`);
   reaper.on('exit', replace);
   const stdin: Writable & { unref?: () => void } = reaper.stdin;
   stdin.on('error', () => undefined);

@@ -106,7 +106,9 @@ export class ReceiveOperation {
   async #queueDefault(headers: Record<string, string>, input: Json): Promise<number> {
     const name = 'ReceiveMessageWaitTimeSeconds';
     const body = JSON.stringify({ QueueUrl: input['QueueUrl'], AttributeNames: [name] });
-    const answer = parseObject((await this.#call({ ...headers, 'x-amz-target': 'AmazonSQS.GetQueueAttributes' }, body)).body);
+    const answer = parseObject(
+      (await this.#call({ ...headers, 'x-amz-target': 'AmazonSQS.GetQueueAttributes' }, body)).body,
+    );
     const attributes = answer?.['Attributes'];
     // An error (no such queue) comes up again, in the right words, when the receive itself is made.
     return isObject(attributes) ? Number(attributes[name] ?? 0) : 0;

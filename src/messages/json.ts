@@ -44,7 +44,7 @@ function findFault(root: Json): string | undefined {
     if (depth > MAX_JSON_DEPTH) return `nested deeper than ${String(MAX_JSON_DEPTH)} levels`;
     const nameFault = isArray(value) ? undefined : Object.keys(value).map(faultOfName).find(Boolean);
     if (nameFault !== undefined) return nameFault;
-    for (const child of Object.values(value)) open.push({ value: child as Json, depth: depth + 1 });
+    for (const child of Object.values(value)) open.push({ value: child, depth: depth + 1 });
   }
   return undefined;
 }

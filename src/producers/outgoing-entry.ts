@@ -42,8 +42,7 @@ export interface PreparedEntry {
 }
 
 export type Preparation =
-  | { readonly kind: 'ready'; readonly entry: PreparedEntry }
-  | { readonly kind: 'invalid'; readonly reason: string };
+  { readonly kind: 'ready'; readonly entry: PreparedEntry } | { readonly kind: 'invalid'; readonly reason: string };
 
 export const STRING_ATTRIBUTE = 'String';
 

@@ -4,7 +4,7 @@
  */
 import type { MessageContract } from '../messages/contract.ts';
 import { prepareEntry, type DeliveryOptions, type OutgoingEntry, type PreparedEntry } from './outgoing-entry.ts';
-import { resolveProducerOptions, type ProducerOptions, type ResolvedProducerOptions } from './producer-options.ts';
+import { resolveProducerOptions, type ProducerOptions } from './producer-options.ts';
 import { notStarted, sendRequest } from './send-request.ts';
 import { sentBefore, type SendResult, type SentEntry } from './send-result.ts';
 import { splitBatches } from './split-batches.ts';
@@ -64,7 +64,7 @@ export function createProducer(options: ProducerOptions): Producer {
     const skipped = resumeFrom === undefined ? new Map<number, SentEntry>() : sentBefore(entries, resumeFrom);
     const board = createResultBoard(entries.length, batchOptions.onProgress);
     board.settle([...skipped.values()]);
-    const batches = splitBatches(preparedOf(entries, skipped, board.settle));
+    const batches = splitBatches(preparedOf(entries, skipped, (results) => board.settle(results)));
     await inLanes(batches, resolved.maxConcurrentRequests, async (batch) => {
       board.settle(signal?.aborted === true ? notStarted(batch) : await sendRequest(batch, resolved, signal));
       board.report();

@@ -39,7 +39,9 @@ export async function sendRequest(
 
 /** The result of entries whose request was never made, since the caller had already aborted. */
 export function notStarted(entries: readonly PreparedEntry[]): readonly FailedEntry[] {
-  return entries.map((entry) => failed(entry, { code: 'aborted', retryable: true, reason: 'aborted before it was sent' }));
+  return entries.map((entry) =>
+    failed(entry, { code: 'aborted', retryable: true, reason: 'aborted before it was sent' }),
+  );
 }
 
 async function tryOnce(

@@ -47,7 +47,9 @@ export function sentBefore<Payload>(
 ): ReadonlyMap<number, SentEntry> {
   if (previous.length !== entries.length) {
     const rule = `the whole result of the same ${String(entries.length)} entries`;
-    throw new ConfigurationError('sendBatch', [{ name: 'resumeFrom', rule, value: `${String(previous.length)} results` }]);
+    throw new ConfigurationError('sendBatch', [
+      { name: 'resumeFrom', rule, value: `${String(previous.length)} results` },
+    ]);
   }
   const faults = entries.flatMap((entry, index): OptionFault[] => {
     const result = previous[index];

@@ -42,6 +42,23 @@ export function deadLetterKey(queue: string, bodySha256: string): ItemKey {
   return { PK: `DEADLETTER#${queue}#${bodySha256}`, SK: 'REASON' };
 }
 
+/** What an item is, read from its key. */
+export type ItemIdentity =
+  | { readonly kind: 'effectRecord'; readonly queue: string; readonly key: string }
+  | { readonly kind: 'account'; readonly accountId: string }
+  | { readonly kind: 'ledgerEntry'; readonly accountId: string; readonly sortKey: string }
+  | { readonly kind: 'other' };
+
+export function identify(item: Item): ItemIdentity {
+  const [prefix = '', ...rest] = String(item[TABLE.partitionKey]).split('#');
+  const sortKey = String(item[TABLE.sortKey]);
+  // A queue's name holds no #, a business key may.
+  if (prefix === 'IDEMPOTENCY') return { kind: 'effectRecord', queue: rest[0] ?? '', key: rest.slice(1).join('#') };
+  if (prefix !== 'ACCOUNT') return { kind: 'other' };
+  const accountId = rest.join('#');
+  return sortKey === 'META' ? { kind: 'account', accountId } : { kind: 'ledgerEntry', accountId, sortKey };
+}
+
 /** One text per key, for maps and messages. The length in front keeps `a|b` + `c` apart from `a` + `b|c`. */
 export function keyText(key: ItemKey): string {
   return `${String(key.PK.length)}:${key.PK}|${key.SK}`;

@@ -13,7 +13,11 @@ export function dynamodbClient(endpoint: string): DynamoDBClient {
   return new DynamoDBClient({ ...LOCAL, endpoint });
 }
 
-export async function createQueue(sqs: SQSClient, name: string, attributes: Record<string, string> = {}): Promise<string> {
+export async function createQueue(
+  sqs: SQSClient,
+  name: string,
+  attributes: Record<string, string> = {},
+): Promise<string> {
   const { QueueUrl } = await sqs.send(new CreateQueueCommand({ QueueName: name, Attributes: attributes }));
   if (QueueUrl === undefined) throw new Error(`no URL for the queue ${name}`);
   return QueueUrl;

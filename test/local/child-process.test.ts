@@ -55,7 +55,8 @@ test('stop of a child that has ended resolves', async () => {
 test('stdout comes line by line, an overlong line is cut, and no line is lost', async () => {
   // Arrange
   const lines: string[] = [];
-  const script = 'process.stdout.write("first\\r\\nsec"); process.stdout.write("ond\\n" + "x".repeat(200000) + "\\nlast\\n")';
+  const script =
+    'process.stdout.write("first\\r\\nsec"); process.stdout.write("ond\\n" + "x".repeat(200000) + "\\nlast\\n")';
 
   // Act
   await run(script, { onStdoutLine: (line) => lines.push(line) }).exited;
@@ -91,7 +92,10 @@ test('a child gets exactly the environment it was given', async () => {
   const lines: string[] = [];
 
   // Act
-  await run('console.log(Object.keys(process.env).join())', { env: { ONLY: 'this' }, onStdoutLine: (line) => lines.push(line) }).exited;
+  await run('console.log(Object.keys(process.env).join())', {
+    env: { ONLY: 'this' },
+    onStdoutLine: (line) => lines.push(line),
+  }).exited;
 
   // Assert
   expect(lines).toEqual(['ONLY']);

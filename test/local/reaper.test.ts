@@ -1,5 +1,8 @@
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { expect, test } from 'vitest';
+import { afterAll, expect, test } from 'vitest';
 import { startChild, type Child } from '../../src/local/child-process.ts';
 import { identityOf, isRunning } from '../../src/local/process-identity.ts';
 import { until } from '../support/until.ts';
@@ -7,6 +10,13 @@ import { answersOn } from './listening.ts';
 import { childrenOf, commandOf, stateOf } from './processes.ts';
 
 const linux = process.platform === 'linux';
+
+const folder = mkdtempSync(join(tmpdir(), 'onlyonce-'));
+let parents = 0;
+
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
 
 interface Started {
   stubborn: number;
@@ -54,13 +64,28 @@ test.skipIf(!linux)('a reaper that was killed is replaced and knows the children
 
   // Act
   process.kill(reaper.pid, 'SIGKILL');
-  await until(() => childrenOf(parent.pid).some(({ pid }) => pid !== reaper.pid && commandOf(pid).includes('reaper.ts')));
+  await until(() =>
+    childrenOf(parent.pid).some(({ pid }) => pid !== reaper.pid && commandOf(pid).includes('reaper.ts')),
+  );
   parent.signal('SIGKILL');
   await parent.exited;
 
   // Assert
   await until(() => !before.some(isRunning));
   expect(await answersOn(started.sqsPort)).toBe(false);
+});
+
+test.skipIf(!linux)('a stopped child ends in order when its parent is killed', async () => {
+  // Arrange
+  const { parent, started, evidence } = await startParent();
+  const frozen = identityOf(started.frozen);
+
+  // Act
+  parent.signal('SIGKILL');
+  await until(() => !isRunning(frozen));
+
+  // Assert
+  expect(existsSync(evidence)).toBe(true);
 });
 
 test.skipIf(!linux)('signals for the terminal do not end the reaper before its parent', async () => {
@@ -80,7 +105,11 @@ test.skipIf(!linux)('signals for the terminal do not end the reaper before its p
 
 test.skipIf(!linux)('a pid that belongs to another process by now is left alone', async () => {
   // Arrange
-  const bystander = startChild({ name: 'bystander', command: process.execPath, args: ['-e', 'setInterval(() => undefined, 1e9)'] });
+  const bystander = startChild({
+    name: 'bystander',
+    command: process.execPath,
+    args: ['-e', 'setInterval(() => undefined, 1e9)'],
+  });
   const reaper = startChild({
     name: 'reaper',
     command: process.execPath,
@@ -97,18 +126,19 @@ test.skipIf(!linux)('a pid that belongs to another process by now is left alone'
   await bystander.stop();
 });
 
-async function startParent(...args: string[]): Promise<{ parent: Child; started: Started }> {
+async function startParent(...args: string[]): Promise<{ parent: Child; started: Started; evidence: string }> {
+  const evidence = join(folder, `ended-in-order-${String((parents += 1))}`);
   const line = Promise.withResolvers<string>();
   const parent = startChild({
     name: 'parent',
     command: process.execPath,
-    args: [fileURLToPath(new URL('parent-fixture.ts', import.meta.url)), ...args],
+    args: [fileURLToPath(new URL('parent-fixture.ts', import.meta.url)), evidence, ...args],
     onStdoutLine: line.resolve,
   });
   void parent.exited.then(() => {
     line.reject(new Error(`the parent ended: ${parent.stderrTail()}`));
   });
-  return { parent, started: JSON.parse(await line.promise) as Started };
+  return { parent, started: JSON.parse(await line.promise) as Started, evidence };
 }
 
 function feedReaper(lines: readonly string[]): string {

@@ -63,7 +63,7 @@ const PLANTED_FAULTS: readonly PlantedFault[] = [
     fault: 'cycles, forbidden imports and a folder named utils',
     check: 'boundaries',
     named: [
-      'no-cycles: src/store/wide.ts -> src/store/narrow.ts -> src/store/wide.ts',
+      'no-cycles: src/store/narrow.ts -> src/store/wide.ts -> src/store/narrow.ts',
       'no-cycles: src/store/long-type.ts -> src/store/short-type.ts -> src/store/long-type.ts',
       'layer-workers: src/workers/worker.ts -> src/producers/producer.ts',
       'layer-producers: src/producers/producer.ts -> src/telemetry/logger.ts',

@@ -6,8 +6,7 @@ import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-
-export const REPOSITORY: string = path.resolve(import.meta.dirname, '../..');
+import { REPOSITORY } from './repository.ts';
 
 const CONFIGURATION = [
   '.dependency-cruiser.mjs',
@@ -37,7 +36,11 @@ export function openTable(): { client: DynamoDBClient; openedAtMs: number } {
 import { openTable } from '../store/table.ts';
 
 export async function produce(): Promise<number> {
-  await new SQSClient({}).config.region();
+  using stack = new DisposableStack();
+  const client = stack.adopt(new SQSClient({}), (open) => {
+    open.destroy();
+  });
+  await client.config.region();
   return openTable().openedAtMs;
 }
 `,
@@ -116,7 +119,12 @@ export class SampleProject {
 
   /** Runs one of our npm scripts in the sample. */
   run(script: string): CheckRun {
-    const run = spawnSync('npm', ['run', '--silent', script], { cwd: this.folder, encoding: 'utf8', timeout: 15_000 });
+    const run = spawnSync('npm', ['run', '--silent', script], {
+      cwd: this.folder,
+      encoding: 'utf8',
+      env: plainEnvironment(),
+      timeout: 15_000,
+    });
     return { exitCode: run.status, output: run.stdout + run.stderr };
   }
 
@@ -127,6 +135,12 @@ export class SampleProject {
   #at(name: string): string {
     return path.join(this.folder, name);
   }
+}
+
+/** Tools color their output or put it in another form for CI; the tests read the plain one. */
+function plainEnvironment(): NodeJS.ProcessEnv {
+  const { CI: _ci, GITHUB_ACTIONS: _actions, FORCE_COLOR: _color, ...environment } = process.env;
+  return { ...environment, NO_COLOR: '1' };
 }
 
 function sampleManifest(): Manifest {

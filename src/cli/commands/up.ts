@@ -1,0 +1,70 @@
+/** `onlyonce up`: local SQS, DynamoDB and payment provider in the foreground, ready for use. */
+import { Command, Option } from 'commander';
+import { startLocalBackends } from '../../local/backends.ts';
+import { endpointsOf, openConnection } from '../connection.ts';
+import { CommandError, EXIT } from '../exit-codes.ts';
+import { interruption } from '../interruption.ts';
+import { jsonOption, numberOption } from '../options.ts';
+import { createOutput } from '../output.ts';
+import { startProvider } from '../provider-process.ts';
+
+interface UpFlags {
+  readonly data?: string;
+  readonly journal?: string;
+  readonly sqsPort: number;
+  readonly dynamodbPort: number;
+  readonly providerPort: number;
+  readonly json?: boolean;
+}
+
+const PORTS = [0, 65_535] as const;
+
+export function upCommand(): Command {
+  return new Command('up')
+    .description('keep local SQS, DynamoDB and a payment provider running, and print their addresses')
+    .addOption(new Option('--data <file>', 'keep the tables in this file; none: in memory').env('ONLYONCE_DATA'))
+    .addOption(
+      new Option('--journal <file>', "the payment provider's journal; none: a file that ends with it").env(
+        'ONLYONCE_JOURNAL',
+      ),
+    )
+    .addOption(numberOption('--sqs-port <n>', '0: any free port', PORTS).env('ONLYONCE_SQS_PORT').default(0))
+    .addOption(numberOption('--dynamodb-port <n>', '0: any free port', PORTS).env('ONLYONCE_DYNAMODB_PORT').default(0))
+    .addOption(numberOption('--provider-port <n>', '0: any free port', PORTS).env('ONLYONCE_PROVIDER_PORT').default(0))
+    .addOption(jsonOption())
+    .action(up);
+}
+
+async function up(flags: UpFlags): Promise<void> {
+  const output = createOutput(flags.json === true);
+  const interrupted = interruption();
+  const backends = await startLocalBackends({
+    sqsPort: flags.sqsPort,
+    dynamodbPort: flags.dynamodbPort,
+    signal: interrupted.signal,
+    ...(flags.data !== undefined && { dbPath: flags.data }),
+  });
+  try {
+    await using provider = await startProvider({ port: flags.providerPort, journalFile: flags.journal });
+    const endpoints = endpointsOf(backends);
+    const connection = openConnection(endpoints, { table: 'onlyonce', prefix: '', logLevel: 'error' });
+    await connection.bootstrap('charges');
+    await connection.close();
+    const variables = {
+      AWS_ENDPOINT_URL_SQS: endpoints.sqs,
+      AWS_ENDPOINT_URL_DYNAMODB: endpoints.dynamodb,
+      AWS_REGION: 'us-east-1',
+      AWS_ACCESS_KEY_ID: 'local',
+      AWS_SECRET_ACCESS_KEY: 'local',
+      ONLYONCE_PROVIDER_URL: provider.url,
+    };
+    const lines = Object.entries(variables).map(([name, value]) => `export ${name}=${value}`);
+    output.data(variables, lines.join('\n'));
+    output.note('ready: copy these lines into another terminal; Ctrl-C ends everything');
+    const ended = await Promise.race([interrupted.promise, backends.exited, provider.exited]);
+    if (ended === 'interrupted') return;
+    throw new CommandError(EXIT.failure, 'a local backend ended by itself; everything else was stopped');
+  } finally {
+    await backends.stop();
+  }
+}

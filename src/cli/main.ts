@@ -1,0 +1,33 @@
+/** The command line: builds the program, runs one command, and turns every end into an exit code. */
+import { CommanderError } from 'commander';
+import { classifyFault } from '../aws-fault.ts';
+import { BackendError, ConfigurationError, isOnlyonceError, messageOf } from '../errors.ts';
+import { CommandError, EXIT } from './exit-codes.ts';
+import { createProgram } from './program.ts';
+
+try {
+  await createProgram().parseAsync(process.argv);
+} catch (error) {
+  process.exitCode = exitCodeOf(error);
+  // Commander has already written what it has to say.
+  if (!(error instanceof CommanderError)) process.stderr.write(`onlyonce: ${messageOf(error)}\n`);
+  if (!isExpected(error)) process.stderr.write(`${error instanceof Error ? (error.stack ?? '') : ''}\n`);
+}
+
+function exitCodeOf(error: unknown): number {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
+  if (error instanceof CommandError) return error.exitCode;
+  if (error instanceof ConfigurationError) return EXIT.usage;
+  if (error instanceof BackendError && error.reason === 'notFound') return EXIT.notFound;
+  return EXIT.failure;
+}
+
+function isExpected(error: unknown): boolean {
+  return (
+    error instanceof CommanderError ||
+    error instanceof CommandError ||
+    isOnlyonceError(error) ||
+    // The backend is away or refuses: the text says it, a stack would only hide it.
+    classifyFault(error) !== 'unknown'
+  );
+}

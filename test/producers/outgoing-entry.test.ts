@@ -1,0 +1,99 @@
+import { expect, test } from 'vitest';
+import { z } from 'zod';
+import { CHARGE_REQUESTED } from '../../src/messages/charge.ts';
+import type { MessageContract } from '../../src/messages/contract.ts';
+import { prepareEntry, type OutgoingEntry } from '../../src/producers/outgoing-entry.ts';
+import { charge } from '../messages/charges.ts';
+
+const MIB = 1_048_576;
+
+function reasonOf(entry: OutgoingEntry): string {
+  const prepared = prepareEntry(entry, 0);
+  return prepared.kind === 'invalid' ? prepared.reason : 'ready';
+}
+
+function bytesOf(entry: OutgoingEntry): number {
+  const prepared = prepareEntry(entry, 0);
+  return prepared.kind === 'ready' ? prepared.entry.bytes : -1;
+}
+
+test.each([-1, 901, 1.5, Number.NaN, Number.POSITIVE_INFINITY])(
+  'refuses a delay of %d seconds by its rule',
+  (delay) => {
+    expect(reasonOf({ body: 'x', key: 'k', delaySeconds: delay })).toBe(
+      `delaySeconds: a whole number from 0 to 900 s (got ${String(delay)})`,
+    );
+  },
+);
+
+test.each([0, 1, 900])('takes a delay of %d seconds', (delaySeconds) => {
+  expect(reasonOf({ body: 'x', key: 'k', delaySeconds })).toBe('ready');
+});
+
+test('counts names, types and values of attributes towards the 1 MiB of a message', () => {
+  const attributes = { trace: 'é' };
+  const attributeBytes = 'trace'.length + 'String'.length + 2;
+
+  expect(bytesOf({ body: 'x'.repeat(MIB - attributeBytes), key: 'k', attributes })).toBe(MIB);
+  expect(reasonOf({ body: 'x'.repeat(MIB - attributeBytes + 1), key: 'k', attributes })).toBe(
+    `body: at most ${String(MIB)} bytes with its attributes (got ${String(MIB + 1)})`,
+  );
+});
+
+test('counts a body in UTF-8, not in characters', () => {
+  expect(bytesOf({ body: 'äß鍵', key: 'k' })).toBe(7);
+});
+
+test('refuses an empty body, which could bring down the whole request', () => {
+  expect(reasonOf({ body: '', key: 'k' })).toContain('body: must not be empty');
+});
+
+test.each([
+  ['U+0000', 'a\u0000b'],
+  ['U+FFFF', 'a\uffff'],
+  ['U+D83D', '\ud83d alone'],
+])('refuses a body with %s, which SQS does not take', (codePoint, body) => {
+  expect(reasonOf({ body, key: 'k' })).toBe(`body: only characters that SQS takes (got ${codePoint})`);
+});
+
+test('takes line ends, tabs and whole emoji in a body', () => {
+  expect(reasonOf({ body: '\t\r\n😀', key: 'k' })).toBe('ready');
+});
+
+test.each([
+  ['an empty value', { trace: '' }],
+  ['a name with a blank', { 'a b': 'x' }],
+  ['a name that is kept for AWS', { 'AWS.trace': 'x' }],
+  ['a name with two dots in a row', { 'a..b': 'x' }],
+  ['a name that ends in a dot', { 'a.': 'x' }],
+  ['a value with a control character', { trace: 'a\u0001' }],
+  ['eleven attributes', Object.fromEntries(Array.from({ length: 11 }, (_, at) => [`a${String(at)}`, 'x']))],
+])('refuses attributes with %s', (_what, attributes) => {
+  expect(reasonOf({ body: 'x', key: 'k', attributes })).toMatch(/^attributes/);
+});
+
+test('tells all faults of an entry at once', () => {
+  const reason = reasonOf({
+    contract: CHARGE_REQUESTED as MessageContract<unknown>,
+    payload: charge({ currency: 'eur' }),
+    delaySeconds: 901,
+    attributes: { trace: '' },
+  });
+
+  expect(reason).toContain('payload.currency: must be an ISO 4217 code');
+  expect(reason).toContain('delaySeconds: a whole number from 0 to 900 s (got 901)');
+  expect(reason).toContain('attributes.trace: must not be empty');
+});
+
+test('does not throw when the code of a contract does', () => {
+  const broken: MessageContract<unknown> = {
+    type: 'broken',
+    version: 1,
+    schema: z.unknown(),
+    keyOf() {
+      throw new TypeError('no id here');
+    },
+  };
+
+  expect(reasonOf({ contract: broken, payload: {} })).toBe('no id here');
+});

@@ -77,6 +77,7 @@ export function messageOf(error: unknown): string {
 
 function describe(value: unknown): string {
   if (value === undefined) return 'nothing';
+  // Functions and symbols have no JSON; what they are is all that can be said of them.
   const text = JSON.stringify(value) as string | undefined;
-  return (text ?? String(value)).slice(0, 80);
+  return (text ?? typeof value).slice(0, 80);
 }

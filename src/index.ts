@@ -1,5 +1,12 @@
 /** The public API. What is not exported here is free to change. */
-export { ConfigurationError, EnvironmentError, InvalidMessageError, BackendError, OnlyonceError, isOnlyonceError } from './errors.ts';
+export {
+  ConfigurationError,
+  EnvironmentError,
+  InvalidMessageError,
+  BackendError,
+  OnlyonceError,
+  isOnlyonceError,
+} from './errors.ts';
 export type { OptionFault } from './errors.ts';
 export type { Clock, Random } from './clock.ts';
 
@@ -20,6 +27,7 @@ export type { Item, ItemKey } from './store/table.ts';
 export type { TransactionAction } from './store/transaction.ts';
 export { TransactionCancelledError } from './store/transaction-writer.ts';
 export type { FailedAction, TransactionWriter } from './store/transaction-writer.ts';
+export { LEASE_DEFAULTS } from './store/lease-options.ts';
 export type { LeaseOptions } from './store/lease-options.ts';
 export { LeaseLostError } from './store/held-lease.ts';
 export type { HeldLease, LossReason } from './store/held-lease.ts';
@@ -28,6 +36,13 @@ export type { Leases, LockAnswer } from './store/leases.ts';
 
 export { createQueueClient } from './queues/client.ts';
 export { createQueuePair, findQueue } from './queues/create-queues.ts';
+
+export { createProducer } from './producers/producer.ts';
+export type { Producer, SendBatchOptions, SendOptions, SendProgress } from './producers/producer.ts';
+export { PRODUCER_DEFAULTS } from './producers/producer-options.ts';
+export type { ProducerOptions } from './producers/producer-options.ts';
+export type { OutgoingEntry } from './producers/outgoing-entry.ts';
+export type { SendResult } from './producers/send-result.ts';
 
 export { createWorker } from './workers/worker.ts';
 export type { StopReport, Worker } from './workers/worker.ts';

@@ -1,7 +1,11 @@
 /** What a command works with: store and queues, on the endpoints it was given or on local backends of its own. */
-import type { SQSClient } from '@aws-sdk/client-sqs';
 import { startLocalBackends, type LocalBackends } from '../local/backends.ts';
-import { createQueueClient, QUEUE_CLIENT_DEFAULTS, type QueueClientOptions } from '../queues/client.ts';
+import {
+  createQueueClient,
+  QUEUE_CLIENT_DEFAULTS,
+  type QueueClient,
+  type QueueClientOptions,
+} from '../queues/client.ts';
 import { createQueuePair, findQueue, type QueueAddress } from '../queues/create-queues.ts';
 import { deadLetterQueueName, QUEUE_DEFAULTS, queueName, type Flow, type QueueSettings } from '../queues/topology.ts';
 import { createStore, type Store } from '../store/store.ts';
@@ -18,9 +22,9 @@ export interface FlowQueues {
 export interface Connection {
   readonly endpoints: Endpoints;
   readonly store: Store;
-  readonly queues: SQSClient;
+  readonly queues: QueueClient;
   /** A client for long polls alone. */
-  pollingClient(waitTimeSeconds: number): SQSClient;
+  pollingClient(waitTimeSeconds: number): QueueClient;
   bootstrap(flow: Flow, settings?: QueueSettings): Promise<FlowQueues & { table: TableReport; created: boolean }>;
   /** @throws {BackendError} with reason `notFound` when a queue does not exist. */
   find(flow: Flow): Promise<FlowQueues>;
@@ -53,7 +57,7 @@ export function openConnection(endpoints: Endpoints, flags: ConnectionFlags): Co
   const client = (endpoint: string): QueueClientOptions => ({ endpoint, ...regionAndCredentials(endpoint, flags) });
   const store = createStore({ ...client(endpoints.dynamodb), tableName: flags.table });
   const queues = createQueueClient(client(endpoints.sqs));
-  const polling: SQSClient[] = [];
+  const polling: QueueClient[] = [];
 
   return {
     endpoints,

@@ -21,7 +21,8 @@ export function givenEndpoints(flags: ConnectionFlags, env: NodeJS.ProcessEnv = 
     throw new CommandError(EXIT.usage, `only one endpoint is given: set ${missing} too, or none of them`);
   }
   for (const url of [sqs, dynamodb]) {
-    if (!URL.canParse(url)) throw new CommandError(EXIT.usage, `"${url}" is not a URL: an endpoint looks like http://127.0.0.1:4566`);
+    if (!URL.canParse(url))
+      throw new CommandError(EXIT.usage, `"${url}" is not a URL: an endpoint looks like http://127.0.0.1:4566`);
   }
   return { sqs, dynamodb };
 }
@@ -36,7 +37,10 @@ export function isLocal(endpoint: string): boolean {
 export function demandLocal(endpoints: Endpoints, command: string): void {
   const remote = [endpoints.sqs, endpoints.dynamodb].find((endpoint) => !isLocal(endpoint));
   if (remote === undefined) return;
-  throw new CommandError(EXIT.usage, `"${command}" only runs on local endpoints, and ${new URL(remote).host} is not one`);
+  throw new CommandError(
+    EXIT.usage,
+    `"${command}" only runs on local endpoints, and ${new URL(remote).host} is not one`,
+  );
 }
 
 function nonEmpty(text: string | undefined): string | undefined {

@@ -1,6 +1,8 @@
 /** The SQS client as this package needs it. Producers, workers and queue commands all take theirs from here. */
 import { SQSClient, type SQSClientConfig } from '@aws-sdk/client-sqs';
 
+export type { SQSClient as QueueClient, Message as QueueMessage } from '@aws-sdk/client-sqs';
+
 export interface QueueClientOptions {
   /** Where SQS is. Handed to the SDK as it is. @defaultValue AWS, found by the SDK from the region */
   readonly endpoint?: string;

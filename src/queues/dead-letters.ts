@@ -33,8 +33,9 @@ export async function readDeadLetters(client: SQSClient, url: string, options: R
   try {
     while (letters.size < options.limit) {
       const messages = await receive(client, url, options.limit - letters.size);
-      if (messages.length === 0) break;
       looked.push(...messages);
+      // Nothing new: the queue is empty, or what was looked at first is visible again already.
+      if (messages.every((message) => letters.has(message.MessageId ?? ''))) break;
       for (const message of messages) letters.set(message.MessageId ?? '', toDeadLetter(message));
     }
   } finally {
@@ -62,20 +63,21 @@ export async function redrive(
   options: RedriveOptions,
 ): Promise<number> {
   const passed: SqsMessage[] = [];
+  const seen = new Set<string | undefined>();
   let moved = 0;
   try {
     while (moved < options.limit) {
       const messages = await receive(client, urls.from, options.limit - moved);
-      if (messages.length === 0) break;
-      for (const message of messages) {
-        const letter = toDeadLetter(message);
-        if (options.accepts(letter)) {
-          await move(client, urls, message);
-          moved += 1;
-          options.onMoved(letter);
-        } else {
-          passed.push(message);
-        }
+      const wanted = messages.filter((message) => options.accepts(toDeadLetter(message)));
+      const unwanted = messages.filter((message) => !wanted.includes(message));
+      const isNew = unwanted.some((message) => !seen.has(message.MessageId));
+      if (wanted.length === 0 && !isNew) break;
+      for (const message of unwanted) seen.add(message.MessageId);
+      passed.push(...unwanted);
+      for (const message of wanted) {
+        await move(client, urls, message);
+        moved += 1;
+        options.onMoved(toDeadLetter(message));
       }
     }
   } finally {

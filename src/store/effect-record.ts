@@ -12,7 +12,8 @@ import { equals, all, any, attributeAbsent, oneOf } from './conditions.ts';
 import { repeatedUpdate } from './conditional-update.ts';
 import { ifAbsent, plus, type Change } from './expressions.ts';
 import type { HeldLease, HeldLeaseDependencies } from './held-lease.ts';
-import { heldBy, numberOf, wasTakenOver } from './lease-grant.ts';
+import { heldBy, wasTakenOver } from './lease-grant.ts';
+import { numberOf } from './plain-item.ts';
 import { fenceAndFinish, type Leases } from './leases.ts';
 import { fromStored, toStored, type StoredValue } from './stored-value.ts';
 import { effectRecordKey, type Item } from './table.ts';
@@ -170,8 +171,7 @@ function claimChange(payloadHash: string, nowMs: number, ttl: number): Change {
 }
 
 function verdictChange(verdict: Verdict, nowMs: number, ttl: number): Change {
-  const answer =
-    verdict.status === 'COMPLETED' ? { response: toStored(verdict.response) } : { reason: verdict.reason };
+  const answer = verdict.status === 'COMPLETED' ? { response: toStored(verdict.response) } : { reason: verdict.reason };
   return { set: { status: verdict.status, completedAtMs: nowMs, ttl, ...answer }, remove: ['lastError'] };
 }
 
@@ -201,4 +201,3 @@ function isOwnCommit(item: Item | undefined, lease: HeldLease): boolean {
   const finished = item?.['status'] === 'COMPLETED' || item?.['status'] === 'REJECTED';
   return finished && item['owner'] === undefined && item['fencingToken'] === lease.grant.fencingToken;
 }
-

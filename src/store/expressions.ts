@@ -70,10 +70,7 @@ export function renderChange(change: Change, placeholders: Placeholders): string
     return `${placeholders.name(path)} = ${right}`;
   });
   const removes = (change.remove ?? []).map((path) => placeholders.name(path));
-  return [
-    sets.length > 0 ? `SET ${sets.join(', ')}` : '',
-    removes.length > 0 ? `REMOVE ${removes.join(', ')}` : '',
-  ]
+  return [sets.length > 0 ? `SET ${sets.join(', ')}` : '', removes.length > 0 ? `REMOVE ${removes.join(', ')}` : '']
     .filter((clause) => clause !== '')
     .join(' ');
 }

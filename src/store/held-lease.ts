@@ -14,7 +14,8 @@ import { OnlyonceError } from '../errors.ts';
 import { toBackendError } from './backend-error.ts';
 import { conditionalUpdate, repeatedUpdate, type UpdateAnswer, type UpdateTarget } from './conditional-update.ts';
 import type { Change } from './expressions.ts';
-import { heldBy, numberOf, releaseChange, renewChange, type LeaseGrant } from './lease-grant.ts';
+import { heldBy, releaseChange, renewChange, type LeaseGrant } from './lease-grant.ts';
+import { numberOf } from './plain-item.ts';
 import type { ResolvedLeaseOptions } from './lease-options.ts';
 import { instantOf, LeaseValidity, type Instant } from './lease-validity.ts';
 import type { Item } from './table.ts';
@@ -56,7 +57,7 @@ export interface HeldLeaseDependencies {
 
 const RENEW_BACKOFF = { baseMs: 50, capMs: 500 } as const;
 
-/** A timer that fires this much late tells that the process was paused. */
+/** A timer that fires this much late, on either clock, tells that the process or the machine was paused. */
 const STALL_MS = 1_000;
 
 export class HeldLease {
@@ -91,12 +92,12 @@ export class HeldLease {
   }
 
   /**
-   * Sends one renewal, repeated on passing faults while the lease lasts.
+   * Sends one renewal, repeated on passing faults while the lease lasts. After a pause, one try decides.
    * @returns false when the lease is lost or ended. A fault that stays leaves it held until its time is over.
    */
   renew(): Promise<boolean> {
     return this.exclusively(async () => {
-      await this.#renewWhileValid();
+      await (this.remainingMs() > 0 ? this.#renewWhileValid() : this.#decide());
       return this.isHeld();
     });
   }
@@ -107,7 +108,7 @@ export class HeldLease {
    */
   async ensureHeld(): Promise<void> {
     if (this.isHeld()) return;
-    await this.#revalidate();
+    await this.exclusively(() => this.#decide());
     this.#loss.signal.throwIfAborted();
     if (!this.isHeld()) throw new LeaseLostError('released', this.grant);
   }
@@ -187,12 +188,10 @@ export class HeldLease {
   }
 
   /** After a pause, exactly one renewal: it succeeds when nobody took over, and then the fence was never broken. */
-  #revalidate(): Promise<void> {
-    return this.exclusively(async () => {
-      if (this.#ended || this.#loss.signal.aborted || this.remainingMs() > 0) return;
-      await this.#renewOnce(this.#deps.lease.heartbeatMs);
-      if (this.remainingMs() <= 0) this.#abort(new LeaseLostError('deadline', this.grant));
-    });
+  async #decide(): Promise<void> {
+    if (this.#ended || this.#loss.signal.aborted || this.remainingMs() > 0) return;
+    await this.#renewOnce(this.#deps.lease.heartbeatMs);
+    if (this.remainingMs() <= 0) this.#abort(new LeaseLostError('deadline', this.grant));
   }
 
   #renewedAt(sentAt: Instant): void {
@@ -205,11 +204,13 @@ export class HeldLease {
     if (this.#ended || this.#loss.signal.aborted) return;
     const { clock } = this.#deps;
     const remainingMs = this.remainingMs();
-    const dueMonoMs = clock.monotonicMs() + remainingMs;
+    const armedAt = instantOf(clock);
     const onDue = (): void => {
       if (this.#ended) return;
+      const now = instantOf(clock);
+      const passedMs = Math.max(now.monoMs - armedAt.monoMs, now.wallMs - armedAt.wallMs);
       if (this.remainingMs() > 0) this.#armWatchdog();
-      else if (clock.monotonicMs() - dueMonoMs > STALL_MS) void this.#revalidate();
+      else if (passedMs - remainingMs > STALL_MS) void this.exclusively(() => this.#decide());
       else this.#abort(new LeaseLostError('deadline', this.grant));
     };
     this.#cancelWatchdog = clock.schedule(onDue, remainingMs, { background: true });

@@ -50,7 +50,10 @@ export function heldBy(grant: LeaseGrant): Condition {
 const NOBODY = 'nobody';
 
 /** A fresh grant. `takenFrom` keeps the owner that was displaced, so that a takeover can be told from a first grant. */
-export function grantChange(grant: { owner: string; nowMs: number; holder: string }, lease: ResolvedLeaseOptions): Change {
+export function grantChange(
+  grant: { owner: string; nowMs: number; holder: string },
+  lease: ResolvedLeaseOptions,
+): Change {
   return {
     set: {
       fencingToken: plus(1, grant.nowMs),
@@ -79,8 +82,4 @@ export function renewChange(nowMs: number, leaseMs: number): Change {
  */
 export function releaseChange(change: Change = {}): Change {
   return { set: { expiresAtMs: 0, ...change.set }, remove: ['owner', ...(change.remove ?? [])] };
-}
-
-export function numberOf(value: unknown, otherwise: number): number {
-  return typeof value === 'number' ? value : otherwise;
 }

@@ -3,8 +3,8 @@
  * monotonic clock is dead, whatever the holder's clock said. Only durations are compared, never clocks of two machines.
  */
 import type { Clock } from '../clock.ts';
-import { numberOf } from './lease-grant.ts';
 import { MAX_CLOCK_DRIFT, type ResolvedLeaseOptions } from './lease-options.ts';
+import { numberOf } from './plain-item.ts';
 import { keyText, type Item, type ItemKey } from './table.ts';
 
 export interface LeaseObservation {
@@ -68,7 +68,5 @@ function observationOf(item: Item, nowMonoMs: number): LeaseObservation {
 }
 
 function isSame(left: LeaseObservation, right: LeaseObservation): boolean {
-  return (
-    left.owner === right.owner && left.fencingToken === right.fencingToken && left.heartbeat === right.heartbeat
-  );
+  return left.owner === right.owner && left.fencingToken === right.fencingToken && left.heartbeat === right.heartbeat;
 }

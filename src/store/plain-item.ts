@@ -22,3 +22,8 @@ export function itemOfFailedCondition(error: unknown): Item | undefined {
 function isRawItem(raw: unknown): raw is Exclude<RawItem, { $unknown: unknown }> {
   return typeof raw === 'object' && raw !== null;
 }
+
+/** A numeric attribute, or `otherwise` where it is absent. */
+export function numberOf(value: unknown, otherwise: number): number {
+  return typeof value === 'number' ? value : otherwise;
+}

@@ -59,7 +59,8 @@ export function createStore(options: StoreOptions = {}): Store {
   const client = createDocumentClient(options);
   // Leases have sockets of their own and one try per request: a renewal must not wait behind work, and repeats itself.
   const leaseClient = createDocumentClient({ ...options, maxAttempts: 1 });
-  const transactions = createTransactionWriter({ client, tableName, clock, random });
+  const transactionClient = createDocumentClient({ ...options, maxAttempts: 1 });
+  const transactions = createTransactionWriter({ client: transactionClient, tableName, clock, random });
   const documents = { target: { client, tableName }, clock, random };
 
   const leaseDependencies = (lease: LeaseOptions = {}) => ({
@@ -99,8 +100,7 @@ export function createStore(options: StoreOptions = {}): Store {
       return createEffectRecords({ ...deps, leases: createLeases(deps), transactions, retentionDays });
     },
     close() {
-      client.destroy();
-      leaseClient.destroy();
+      for (const each of [client, leaseClient, transactionClient]) each.destroy();
     },
   };
 }

@@ -75,6 +75,7 @@ export const TRANSACTION_DEFAULTS = { deadlineMs: 10_000 } as const;
 const BACKOFF: Backoff = { baseMs: 25, capMs: 1_000 };
 
 export interface TransactionWriterOptions {
+  /** With one try per request: an answer to the SDK's own second try would hide that its first had none. */
   readonly client: DynamoDBDocumentClient;
   readonly tableName: string;
   readonly clock: Clock;
@@ -97,15 +98,16 @@ export function createTransactionWriter(options: TransactionWriterOptions): Tran
       } catch (error) {
         const verdict = judge(error, actions);
         if (verdict.next === 'give up') throw verdict.error;
-        if (verdict.next === 'same token') unanswered = verdict.error;
-        // A later conflict does not prove that an earlier try without an answer was not applied.
+        // No later answer proves that an earlier try without one was not applied.
+        if (verdict.isOpen) unanswered ??= verdict.error;
         const lastWord = unanswered ?? verdict.error;
         const delayMs = fullJitterMs(attempt, BACKOFF, random);
         if (clock.monotonicMs() + delayMs >= deadline) throw lastWord;
         await sleep(clock, delayMs, limits.signal).catch(() => {
           throw lastWord;
         });
-        if (verdict.next === 'fresh token') token = randomUUID();
+        // A try without an answer may still arrive: only under its own token is it not a second application.
+        if (verdict.next === 'fresh token' && unanswered === undefined) token = randomUUID();
       }
     }
   }
@@ -116,15 +118,18 @@ export function createTransactionWriter(options: TransactionWriterOptions): Tran
 interface Verdict {
   readonly next: 'give up' | 'same token' | 'fresh token';
   readonly error: OnlyonceError;
+  /** True when this try may have been applied, or may still be. */
+  readonly isOpen: boolean;
 }
 
 function judge(error: unknown, actions: readonly TransactionAction[]): Verdict {
   if (classifyFault(error) === 'transactionCancelled') {
     const cancelled = new TransactionCancelledError(failuresOf(error, actions), error);
-    return { next: cancelled.retryable ? 'fresh token' : 'give up', error: cancelled };
+    return { next: cancelled.retryable ? 'fresh token' : 'give up', error: cancelled, isOpen: false };
   }
   const fault = toBackendError(error);
-  return { next: fault.retryable ? 'same token' : 'give up', error: fault };
+  const isOpen = fault.reason === 'ambiguous' || fault.reason === 'inProgress';
+  return { next: fault.retryable ? 'same token' : 'give up', error: fault, isOpen };
 }
 
 function failuresOf(error: unknown, actions: readonly TransactionAction[]): FailedAction[] {

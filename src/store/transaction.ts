@@ -62,7 +62,11 @@ export function renderAction(action: TransactionAction, tableName: string): Tran
   const placeholders = new Placeholders();
   const change = action.kind === 'update' ? renderChange(action.change, placeholders) : '';
   const condition = action.condition?.(placeholders);
-  const base = { TableName: tableName, ...placeholders.fields(), ReturnValuesOnConditionCheckFailure: 'ALL_OLD' as const };
+  const base = {
+    TableName: tableName,
+    ...placeholders.fields(),
+    ReturnValuesOnConditionCheckFailure: 'ALL_OLD' as const,
+  };
   const guarded = { ...base, ...(condition !== undefined && { ConditionExpression: condition }) };
   switch (action.kind) {
     case 'put':

@@ -10,5 +10,8 @@ const REDACTED = ['payload', 'body', 'authorization', 'secretAccessKey', 'sessio
 
 export function createLogger(options: { readonly level: LogLevel; readonly name: string }): Log {
   const paths = REDACTED.flatMap((field) => [field, `*.${field}`, `*.*.${field}`]);
-  return pino({ name: options.name, level: options.level, redact: { paths, censor: '[redacted]' } }, pino.destination(2));
+  return pino(
+    { name: options.name, level: options.level, redact: { paths, censor: '[redacted]' } },
+    pino.destination(2),
+  );
 }

@@ -123,7 +123,9 @@ function recordsMatchLedger({ records, ledger }: ChargesSnapshot): Invariant {
   const completed = new Set(records.filter((record) => record.status === 'COMPLETED').map((record) => record.key));
   const violations = [
     ...[...completed].filter((key) => !charged.has(key)).map((key) => `${key}: COMPLETED without a ledger entry`),
-    ...[...charged].filter((key) => !completed.has(key)).map((key) => `${key}: ledger entry without a COMPLETED record`),
+    ...[...charged]
+      .filter((key) => !completed.has(key))
+      .map((key) => `${key}: ledger entry without a COMPLETED record`),
   ];
   const statement = 'a record is COMPLETED exactly when its ledger entry exists';
   return invariant('C5', statement, { evidence: records.length, violations });

@@ -68,23 +68,12 @@ export function createAcknowledger(options: AcknowledgerOptions): Acknowledger {
 
   /** Never rejects: each entry learns its own result. */
   async function sendBatch(batch: readonly PendingDelete[]): Promise<void> {
-    const failed = await deleteBatch(batch);
+    const failed = await deleteBatch(client, queueUrl, batch);
     for (const [index, entry] of batch.entries()) {
       const failure = failed.get(index);
       if (failure === undefined) entry.resolve(true);
       else if (failure === 'for good' || entry.attempts >= MAX_ATTEMPTS) entry.resolve(false);
       else void tryAgainLater(entry);
-    }
-  }
-
-  async function deleteBatch(batch: readonly PendingDelete[]): Promise<Map<number, 'for good' | 'for now'>> {
-    // The position is the entry's id: unique within the request, whatever the messages are.
-    const Entries = batch.map((entry, index) => ({ Id: String(index), ReceiptHandle: entry.receiptHandle }));
-    try {
-      return failuresOf(await client.send(new DeleteMessageBatchCommand({ QueueUrl: queueUrl, Entries })));
-    } catch (error) {
-      const failure = isRetryable(classifyFault(error)) ? ('for now' as const) : ('for good' as const);
-      return new Map(batch.map((_entry, index) => [index, failure]));
     }
   }
 
@@ -109,6 +98,22 @@ export function createAcknowledger(options: AcknowledgerOptions): Acknowledger {
       }
     },
   };
+}
+
+/** Which entries failed, by their place in the batch. */
+async function deleteBatch(
+  client: SQSClient,
+  queueUrl: string,
+  batch: readonly PendingDelete[],
+): Promise<Map<number, 'for good' | 'for now'>> {
+  // The position is the entry's id: unique within the request, whatever the messages are.
+  const Entries = batch.map((entry, index) => ({ Id: String(index), ReceiptHandle: entry.receiptHandle }));
+  try {
+    return failuresOf(await client.send(new DeleteMessageBatchCommand({ QueueUrl: queueUrl, Entries })));
+  } catch (error) {
+    const failure = isRetryable(classifyFault(error)) ? ('for now' as const) : ('for good' as const);
+    return new Map(batch.map((_entry, index) => [index, failure]));
+  }
 }
 
 function failuresOf(result: DeleteMessageBatchResult): Map<number, 'for good' | 'for now'> {

@@ -75,7 +75,8 @@ export function createDeadLetters(options: DeadLetterOptions): DeadLetters {
         ...original,
         [NOTICE_ATTRIBUTE]: { DataType: 'String', StringValue: JSON.stringify(notice) },
       };
-      const fits = Object.keys(withNotice).length <= MAX_ATTRIBUTES && bytesOf(delivery.body, withNotice) <= MAX_MESSAGE_BYTES;
+      const fits =
+        Object.keys(withNotice).length <= MAX_ATTRIBUTES && bytesOf(delivery.body, withNotice) <= MAX_MESSAGE_BYTES;
       if (!fits) await keepNotice(delivery.body, notice);
       await sendWithRetry(
         new SendMessageCommand({

@@ -96,9 +96,14 @@ function findRelationFaults(options: ResolvedWorkerOptions): OptionFault[] {
   if (options.handlers.length === 0) faults.push({ name: 'handlers', rule: 'at least one', value: 0 });
   const kinds = options.handlers.map((handler) => `${handler.contract.type} v${String(handler.contract.version)}`);
   const doubled = kinds.find((kind, index) => kinds.indexOf(kind) !== index);
-  if (doubled !== undefined) faults.push({ name: 'handlers', rule: 'one per message type and version', value: doubled });
+  if (doubled !== undefined)
+    faults.push({ name: 'handlers', rule: 'one per message type and version', value: doubled });
   if (options.queueUrl.endsWith('.fifo')) {
-    faults.push({ name: 'queueUrl', rule: 'a standard queue; FIFO queues are not supported yet', value: options.queueUrl });
+    faults.push({
+      name: 'queueUrl',
+      rule: 'a standard queue; FIFO queues are not supported yet',
+      value: options.queueUrl,
+    });
   }
   return faults;
 }

@@ -10,7 +10,7 @@
  */
 import { BackendError, isOnlyonceError, messageOf } from '../errors.ts';
 import type { Message } from '../messages/contract.ts';
-import { decodeMessage } from '../messages/envelope.ts';
+import { decodeMessage, type DecodedMessage } from '../messages/envelope.ts';
 import type { Claim, ClaimedEffect, EffectRecords } from '../store/effect-record.ts';
 import { LeaseLostError } from '../store/held-lease.ts';
 import { withFields } from '../telemetry/log.ts';
@@ -37,12 +37,22 @@ export interface Delivered {
 }
 
 export async function deliver(delivery: Delivery, deps: PipelineDependencies): Promise<Delivered> {
-  const contracts = deps.options.handlers.map((handler) => handler.contract);
-  const decoded = decodeMessage(delivery.body, contracts);
-  const message = decoded.kind === 'valid' ? decoded.message : undefined;
-  const outcome = decoded.kind === 'invalid' ? decoded : await claimAndWork(decoded.message, delivery, deps);
+  const decoded = decode(delivery, deps.options);
+  // Read before the handler runs: what that does to its message must not change what is told about it.
+  const key = decoded.kind === 'valid' ? decoded.message.key : undefined;
+  const outcome = decoded.kind === 'valid' ? await claimAndWork(decoded.message, delivery, deps) : decoded;
   await settle(delivery, outcome, deps);
-  return { key: message?.key, outcome };
+  return { key, outcome };
+}
+
+function decode(delivery: Delivery, options: ResolvedWorkerOptions): DecodedMessage | Outcome {
+  const contracts = options.handlers.map((handler) => handler.contract);
+  try {
+    return decodeMessage(delivery.body, contracts);
+  } catch (error) {
+    // Contracts are the user's code: one that throws must not leave the message without an outcome.
+    return { kind: 'retry', error: messageOf(error), attempt: delivery.receiveCount };
+  }
 }
 
 async function claimAndWork(message: Message, delivery: Delivery, deps: PipelineDependencies): Promise<Outcome> {

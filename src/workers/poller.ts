@@ -41,8 +41,7 @@ const STATE_CHECK_MS = 20;
 export function createPoller(options: PollerOptions): Poller {
   const { clock, random } = options;
   const stopping = new AbortController();
-  let failuresInARow = 0;
-  let pauseMs = 0;
+  const backoff = createReceiveBackoff(random);
 
   const consumer = Consumer.create({
     sqs: options.client,
@@ -56,12 +55,11 @@ export function createPoller(options: PollerOptions): Poller {
     authenticationErrorTimeout: 0,
     extendedAWSErrors: true,
     preReceiveMessageCallback: async () => {
-      if (pauseMs > 0) await sleep(clock, pauseMs, stopping.signal);
+      if (backoff.pauseMs > 0) await sleep(clock, backoff.pauseMs, stopping.signal);
       stopping.signal.throwIfAborted();
     },
     handleMessageBatch: async (messages) => {
-      failuresInARow = 0;
-      pauseMs = 0;
+      backoff.succeeded();
       if (stopping.signal.aborted) {
         await options.onUnwanted(messages);
         return;
@@ -78,16 +76,12 @@ export function createPoller(options: PollerOptions): Poller {
   }
 
   consumer.on('empty', () => {
-    failuresInARow = 0;
-    pauseMs = 0;
+    backoff.succeeded();
   });
   consumer.on('error', (error) => {
     if (stopping.signal.aborted) return;
-    failuresInARow += 1;
-    const ceiling = Math.min(ERROR_BACKOFF.capMs, ERROR_BACKOFF.baseMs * 2 ** Math.min(failuresInARow, 10));
-    // At least half of it: a queue that is down must not be asked more often because chance was kind.
-    pauseMs = ceiling / 2 + (random() * ceiling) / 2;
-    options.onReceiveFailed(error, Math.round(pauseMs));
+    backoff.failed();
+    options.onReceiveFailed(error, Math.round(backoff.pauseMs));
   });
 
   return {
@@ -104,6 +98,27 @@ export function createPoller(options: PollerOptions): Poller {
         // A poll that is cut off may take a message along for one visibility time-out: only when no time is left.
         options.client.destroy();
       }
+    },
+  };
+}
+
+/** How long to wait before the next receive: nothing after a good one, longer with each failure in a row. */
+function createReceiveBackoff(random: Random): { readonly pauseMs: number; succeeded(): void; failed(): void } {
+  let failuresInARow = 0;
+  let pauseMs = 0;
+  return {
+    get pauseMs() {
+      return pauseMs;
+    },
+    succeeded() {
+      failuresInARow = 0;
+      pauseMs = 0;
+    },
+    failed() {
+      failuresInARow += 1;
+      const ceiling = Math.min(ERROR_BACKOFF.capMs, ERROR_BACKOFF.baseMs * 2 ** Math.min(failuresInARow, 10));
+      // At least half of it: a queue that is down must not be asked more often because chance was kind.
+      pauseMs = ceiling / 2 + (random() * ceiling) / 2;
     },
   };
 }

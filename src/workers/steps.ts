@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { isoTime, type Clock } from '../clock.ts';
 import { ConfigurationError, OnlyonceError } from '../errors.ts';
 import type { ClaimedEffect, EffectRecords } from '../store/effect-record.ts';
+import { toStored } from '../store/stored-value.ts';
 import type { StepCall, StepOptions } from './handler.ts';
 
 /** Nobody can tell whether the outside call was made: an operator must look. */
@@ -12,13 +13,15 @@ export class StepUnknownError extends OnlyonceError {
 
   constructor(step: string, inDoubtSinceMs: number) {
     const since = isoTime(inDoubtSinceMs);
-    super(`step "${step}": a call made since ${since} may have gone through, and its idempotency key is forgotten by now`);
+    super(
+      `step "${step}": a call made since ${since} may have gone through, and its idempotency key is forgotten by now`,
+    );
   }
 }
 
 export interface Steps {
   run<Result>(name: string, options: StepOptions, call: (call: StepCall) => Promise<Result>): Promise<Result>;
-  /** True when a call was made whose result is not stored. */
+  /** True when a call was made, now or in an earlier attempt, whose result may not be stored. */
   readonly isInDoubt: boolean;
 }
 
@@ -43,7 +46,8 @@ export function createSteps(options: StepsOptions): Steps {
 
   return {
     get isInDoubt() {
-      return openCalls > 0;
+      // The doubt that earlier attempts left stays: nothing that this one did tells which of the calls was meant.
+      return openCalls > 0 || effect.inDoubtSinceMs !== undefined;
     },
     async run<Result>(name: string, step: StepOptions, call: (call: StepCall) => Promise<Result>): Promise<Result> {
       checkName(name, seen);
@@ -59,7 +63,8 @@ export function createSteps(options: StepsOptions): Steps {
       openCalls += 1;
       const result = await call({ idempotencyKey: stepKey(options.queue, options.key, name), signal: options.signal });
       await effects.storeStep(effect, name, result);
-      openCalls -= 1;
+      // A result that was too large to keep must be asked for again, and only while its key is remembered.
+      if ('json' in toStored(result)) openCalls -= 1;
       return result;
     },
   };
@@ -74,7 +79,9 @@ function stepKey(queue: string, key: string, step: string): string {
 
 function checkName(name: string, seen: Set<string>): void {
   if (!STEP_NAME.test(name)) {
-    throw new ConfigurationError('step', [{ name: 'name', rule: 'small letters, digits and -, at most 64', value: name }]);
+    throw new ConfigurationError('step', [
+      { name: 'name', rule: 'small letters, digits and -, at most 64', value: name },
+    ]);
   }
   if (seen.has(name)) {
     throw new ConfigurationError('step', [{ name: 'name', rule: 'used once per handler', value: name }]);

@@ -52,7 +52,10 @@ export interface StoreAnswer {
 }
 
 /** What becomes of a request; `cut` ends the connection without an answer. */
-export type StoreFault = (request: StoreRequest, forward: () => Promise<StoreAnswer>) => Promise<StoreAnswer | 'cut'>;
+export type StoreFault = (
+  request: StoreRequest,
+  forward: (body?: string) => Promise<StoreAnswer>,
+) => Promise<StoreAnswer | 'cut'>;
 
 /** An HTTP proxy in front of DynamoDB that does to requests what a test asks for. */
 export class StoreProxy {
@@ -90,9 +93,9 @@ export class StoreProxy {
     for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk);
     const body = Buffer.concat(chunks).toString();
     const target = String(request.headers['x-amz-target']);
-    const answer = await this.fault({ operation: target.split('.').at(-1) ?? '', body }, () =>
-      this.#forward(request, body),
-    ).catch(() => 'cut' as const);
+    const forward = (changed = body): Promise<StoreAnswer> => this.#forward(request, changed);
+    const operation = target.split('.').at(-1) ?? '';
+    const answer = await this.fault({ operation, body }, forward).catch(() => 'cut' as const);
     if (answer === 'cut') {
       response.destroy();
       return;

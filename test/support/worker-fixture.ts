@@ -25,6 +25,7 @@ import { createChargeHandler } from '../../src/workers/handlers/charge.ts';
 import type { WorkerOptions } from '../../src/workers/options.ts';
 import type { OutcomeKind } from '../../src/workers/outcome.ts';
 import { createWorker, type Worker } from '../../src/workers/worker.ts';
+import { TestClock } from './worker-clock.ts';
 import { Journal } from './worker-journal.ts';
 import { CountingProvider } from './worker-provider.ts';
 
@@ -88,7 +89,6 @@ export interface RunSettings extends Partial<Omit<WorkerOptions, 'store' | 'clie
   readonly dynamodbEndpoint?: string;
   /** Called before the worker starts: the place to put faults into its clients. */
   readonly prepare?: (clients: { client: SQSClient; pollingClient: SQSClient }) => void;
-  readonly autoStart?: boolean;
 }
 
 export interface DeadLetter {
@@ -153,7 +153,7 @@ export class Bench {
 
   /** Starts a worker with a short lease. It charges, unless it is given other handlers. */
   run(settings: RunSettings = {}): Run {
-    const { clock, random = () => 0.4, dynamodbEndpoint, prepare, autoStart = true, events, ...options } = settings;
+    const { clock, random = () => 0.4, dynamodbEndpoint, prepare, events, ...options } = settings;
     const endpoint = dynamodbEndpoint ?? this.#parts.backends.dynamodbEndpoint;
     const store = createStore({ ...CREDENTIALS, endpoint, random, ...(clock !== undefined && { clock }) });
     const sqs = { ...CREDENTIALS, endpoint: this.#parts.backends.sqsEndpoint };
@@ -190,12 +190,13 @@ export class Bench {
       },
     });
     onTestFinished(async () => {
+      if (clock instanceof TestClock) clock.thaw();
       await worker.stop({ deadlineMs: 0 });
       client.destroy();
       pollingClient.destroy();
       store.close();
     });
-    if (autoStart) worker.start();
+    worker.start();
     return {
       worker,
       outcomes,
@@ -234,6 +235,11 @@ export class Bench {
       if (Messages.length === 0) return messages;
       messages.push(...Messages);
     }
+  }
+
+  /** Deletes a message behind the worker's back. */
+  async discard(receiptHandle: string | undefined): Promise<void> {
+    await this.client.send(new DeleteMessageCommand({ QueueUrl: this.queueUrl, ReceiptHandle: receiptHandle }));
   }
 
   /** All dead letters, taken off their queue. */

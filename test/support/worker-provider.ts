@@ -14,7 +14,7 @@ type Hook = (call: ProviderCall) => Promise<void> | void;
 /** A payment provider in memory that honours idempotency keys and can be told to wait or fail on either side. */
 export class CountingProvider implements PaymentProvider {
   readonly idempotencyWindowMs = 86_400_000;
-  readonly calls = new Journal<ProviderCall>();
+  readonly calls: Journal<ProviderCall> = new Journal();
   /** What was charged: once per key, for as long as the key is remembered. */
   readonly charges: ChargeRequest[] = [];
   /** Runs before anything is charged. */
@@ -22,7 +22,7 @@ export class CountingProvider implements PaymentProvider {
   /** Runs when the charge is made and before it is answered. */
   beforeAnswer: Hook = () => undefined;
   /** References that are declined. */
-  readonly declined = new Set<string>();
+  readonly declined: Set<string> = new Set();
   readonly #results = new Map<string, ChargeResult>();
 
   async charge(request: ChargeRequest, options: { signal?: AbortSignal } = {}): Promise<ChargeResult> {

@@ -173,7 +173,9 @@ test('M24 keeps a result of 410 KB as a digest and applies the effect once', asy
     Promise.resolve({ kind: 'completed', response: 'x'.repeat(410_000), effects: [countEffect(counter)] }),
   );
   const run = bench.run({ handlers: [handler] });
-  await bench.sendAll([noteBody({ id: 'n1', text: '' }), noteBody({ id: 'n1', text: '' })]);
+  await bench.send(noteBody({ id: 'n1', text: '' }));
+  await run.when('completed');
+  await bench.send(noteBody({ id: 'n1', text: '' }));
 
   const [replay] = await run.when('replayed');
 

@@ -17,9 +17,19 @@ async function bootstrap(flags: ConnectionFlags): Promise<void> {
   try {
     for (const flow of FLOWS) {
       const { queue, deadLetterQueue, table, created } = await connection.bootstrap(flow);
-      const value = { flow, table: table.table, tableCreated: table.created, queue, deadLetterQueue, queuesCreated: created };
+      const value = {
+        flow,
+        table: table.table,
+        tableCreated: table.created,
+        queue,
+        deadLetterQueue,
+        queuesCreated: created,
+      };
       const word = (isNew: boolean): string => (isNew ? 'created' : 'there already');
-      const lines = [`table ${table.table}: ${word(table.created)}`, `queues ${queue.name}, ${deadLetterQueue.name}: ${word(created)}`];
+      const lines = [
+        `table ${table.table}: ${word(table.created)}`,
+        `queues ${queue.name}, ${deadLetterQueue.name}: ${word(created)}`,
+      ];
       output.data(value, lines.join('\n'));
     }
   } finally {

@@ -48,7 +48,9 @@ async function demo(flags: DemoFlags): Promise<void> {
   const seed = flags.seed ?? Math.floor(systemRandom() * MAX_SEED);
   const given = givenEndpoints(flags);
   if (given !== undefined) demandLocal(given, 'demo');
-  output.note(given === undefined ? 'starting local SQS, DynamoDB and a payment provider' : 'starting a payment provider');
+  output.note(
+    given === undefined ? 'starting local SQS, DynamoDB and a payment provider' : 'starting a payment provider',
+  );
   await using stack = new AsyncDisposableStack();
   try {
     const backends = given === undefined ? await startLocalBackends({ signal }) : undefined;

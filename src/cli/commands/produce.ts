@@ -37,12 +37,14 @@ export function produceCommand(): Command {
     .addOption(numberOption('--count <n>', 'how many to generate', [1, 1_000_000]).env('ONLYONCE_COUNT').default(100))
     .addOption(numberOption('--seed <n>', 'repeats the same run; none: a new one', [0, MAX_SEED]).env('ONLYONCE_SEED'))
     .addOption(
-      numberOption('--duplicates <percent>', 'duplicates per 100 messages', [0, 1_000]).env('ONLYONCE_DUPLICATES').default(0),
+      numberOption('--duplicates <percent>', 'duplicates per 100 messages', [0, 1_000])
+        .env('ONLYONCE_DUPLICATES')
+        .default(0),
     )
+    .addOption(numberOption('--conflicts <n>', 'same key, other amount', counts).env('ONLYONCE_CONFLICTS').default(0))
     .addOption(
-      numberOption('--conflicts <n>', 'same key, other amount', counts).env('ONLYONCE_CONFLICTS').default(0),
+      numberOption('--malformed <n>', 'bodies that nobody can read', counts).env('ONLYONCE_MALFORMED').default(0),
     )
-    .addOption(numberOption('--malformed <n>', 'bodies that nobody can read', counts).env('ONLYONCE_MALFORMED').default(0))
     .action(produce);
 }
 

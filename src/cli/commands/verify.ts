@@ -20,7 +20,9 @@ export function verifyCommand(): Command {
       new Option('--provider-url <url>', 'compare with what the payment provider charged').env('ONLYONCE_PROVIDER_URL'),
     )
     .addOption(
-      new Option('--sent <file>', 'what "produce charges --json" printed: checks that none was lost').env('ONLYONCE_SENT'),
+      new Option('--sent <file>', 'what "produce charges --json" printed: checks that none was lost').env(
+        'ONLYONCE_SENT',
+      ),
     )
     .action(verify);
 }
@@ -44,7 +46,7 @@ async function verify(flags: VerifyFlags): Promise<void> {
   }
 }
 
-export function invariantsText(invariants: readonly Invariant[]): string {
+function invariantsText(invariants: readonly Invariant[]): string {
   return textTable([
     ['', 'invariant', 'looked at', 'statement'],
     ...invariants.map(({ id, ok, evidence, statement }) => [ok ? 'holds' : 'BROKEN', id, evidence, statement]),

@@ -38,7 +38,9 @@ export function workCommand(): Command {
     .description('run a worker until it is told to stop (Ctrl-C or SIGTERM; a second one does not wait)')
     .addArgument(new Argument('<flow>', 'what to work on').argParser(parseFlow))
     .addOption(
-      new Option('--name <text>', 'written into leases').env('ONLYONCE_NAME').default(`${hostname()}:${String(process.pid)}`, 'host:pid'),
+      new Option('--name <text>', 'written into leases')
+        .env('ONLYONCE_NAME')
+        .default(`${hostname()}:${String(process.pid)}`, 'host:pid'),
     )
     .addOption(new Option('--provider-url <url>', 'payment provider; none: a local one').env('ONLYONCE_PROVIDER_URL'))
     .addOption(
@@ -67,14 +69,21 @@ export function workCommand(): Command {
         .default(WORKER_DEFAULTS.waitTimeSeconds),
     )
     .addOption(numberOption('--lease-ms <n>', 'lease on a key', ms).env('ONLYONCE_LEASE_MS').default(20_000))
-    .addOption(numberOption('--heartbeat-ms <n>', 'between renewals; none: a quarter of the lease', ms).env('ONLYONCE_HEARTBEAT_MS'))
+    .addOption(
+      numberOption('--heartbeat-ms <n>', 'between renewals; none: a quarter of the lease', ms).env(
+        'ONLYONCE_HEARTBEAT_MS',
+      ),
+    )
     .addOption(
       numberOption('--stop-deadline-ms <n>', 'how long a stop may take', [0, 3_600_000])
         .env('ONLYONCE_STOP_DEADLINE_MS')
         .default(25_000),
     )
     .addOption(
-      new Option('--protection <kind>', 'none: no effect record at all, to see what happens then (local endpoints only)')
+      new Option(
+        '--protection <kind>',
+        'none: no effect record at all, to see what happens then (local endpoints only)',
+      )
         .choices(['full', 'none'])
         .env('ONLYONCE_PROTECTION')
         .default('full'),
@@ -97,7 +106,8 @@ async function work(flow: Flow, flags: WorkFlags): Promise<void> {
     await interrupted.promise;
     output.note(`${flags.name}: stopping, ${String(flags.stopDeadlineMs)} ms at the most`);
     const { leftovers } = await worker.stop({ deadlineMs: flags.stopDeadlineMs });
-    if (leftovers.length > 0) output.note(`${flags.name}: not finished, will be delivered again: ${leftovers.join(', ')}`);
+    if (leftovers.length > 0)
+      output.note(`${flags.name}: not finished, will be delivered again: ${leftovers.join(', ')}`);
     if (interrupted.isFromKeyboard()) process.exitCode = EXIT.interrupted;
     // Handlers that ignore their signal must not keep the process.
     if (leftovers.length > 0) process.exit();

@@ -70,7 +70,8 @@ async function readSampleCharges(): Promise<EncodedMessage[]> {
   const file = new URL('../../../data/charges.ndjson', import.meta.url);
   const messages: EncodedMessage[] = [];
   for await (const line of readCharges(createReadStream(file))) {
-    if (line.kind === 'bad') throw new CommandError(EXIT.failure, `sample data, line ${String(line.line)}: ${line.reason}`);
+    if (line.kind === 'bad')
+      throw new CommandError(EXIT.failure, `sample data, line ${String(line.line)}: ${line.reason}`);
     messages.push(encodeMessage(CHARGE_REQUESTED, line.charge));
   }
   return messages;
@@ -81,7 +82,8 @@ async function send(sends: readonly PlannedSend[], scope: DemoScope): Promise<Se
   const results = await producer.sendBatch(sends, { signal: scope.signal });
   return results.map((result) => {
     const plan = sends[result.index];
-    if (result.kind !== 'sent') throw new CommandError(EXIT.failure, `could not send ${plan?.key ?? ''}: ${result.reason}`);
+    if (result.kind !== 'sent')
+      throw new CommandError(EXIT.failure, `could not send ${plan?.key ?? ''}: ${result.reason}`);
     const key = plan?.kind === 'malformed' ? undefined : result.key;
     return { messageId: result.messageId, key, isConflict: plan?.kind === 'conflict' };
   });

@@ -3,10 +3,10 @@
  * same faults that the protected worker survives make it charge twice, and the invariants must notice.
  */
 import { randomUUID } from 'node:crypto';
-import type { Message as SqsMessage, SQSClient } from '@aws-sdk/client-sqs';
 import { Consumer } from 'sqs-consumer';
 import { CHARGE_REQUESTED, type Charge } from '../../messages/charge.ts';
 import type { PaymentProvider } from '../../payments/payment-provider.ts';
+import type { QueueClient, QueueMessage } from '../../queues/client.ts';
 import { plus } from '../../store/expressions.ts';
 import type { Store } from '../../store/store.ts';
 import { accountKey, ledgerEntryKey } from '../../store/table.ts';
@@ -15,7 +15,7 @@ import type { WorkEvent } from '../work-events.ts';
 
 export interface UnprotectedOptions {
   readonly queueUrl: string;
-  readonly client: SQSClient;
+  readonly client: QueueClient;
   readonly store: Store;
   readonly provider: PaymentProvider;
   readonly name: string;
@@ -61,7 +61,7 @@ export function createUnprotectedWorker(options: UnprotectedOptions): Worker {
   };
 }
 
-async function charge(message: SqsMessage, options: UnprotectedOptions): Promise<void> {
+async function charge(message: QueueMessage, options: UnprotectedOptions): Promise<void> {
   const base = {
     worker: options.name,
     messageId: message.MessageId ?? '',
@@ -75,10 +75,26 @@ async function charge(message: SqsMessage, options: UnprotectedOptions): Promise
   const { providerChargeId } = result;
   const entryKey = { ...ledgerEntryKey(accountId, requestId), SK: `CHARGE#${requestId}#${randomUUID()}` };
   await options.store.transactions.write([
-    { kind: 'put', label: 'ledger entry', item: { ...entryKey, requestId, amountMinor, currency, description, providerChargeId } },
-    { kind: 'update', label: 'balance', key: accountKey(accountId), change: { set: { balance: plus(amountMinor, 0) } } },
+    {
+      kind: 'put',
+      label: 'ledger entry',
+      item: { ...entryKey, requestId, amountMinor, currency, description, providerChargeId },
+    },
+    {
+      kind: 'update',
+      label: 'balance',
+      key: accountKey(accountId),
+      change: { set: { balance: plus(amountMinor, 0) } },
+    },
   ]);
-  options.tell({ event: 'outcome', ...base, key: requestId, outcome: 'completed', answer: providerChargeId, durationMs: 0 });
+  options.tell({
+    event: 'outcome',
+    ...base,
+    key: requestId,
+    outcome: 'completed',
+    answer: providerChargeId,
+    durationMs: 0,
+  });
 }
 
 /** Only what cannot be parsed fails: there is no record that could tell a conflict. */

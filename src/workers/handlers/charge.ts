@@ -30,7 +30,8 @@ export function createChargeHandler(provider: PaymentProvider): Handler<Charge> 
       const result = await context.step(
         'provider-charge',
         { idempotentForMs: provider.idempotencyWindowMs },
-        ({ idempotencyKey, signal }) => provider.charge({ ...charge, reference: charge.requestId, idempotencyKey }, { signal }),
+        ({ idempotencyKey, signal }) =>
+          provider.charge({ ...charge, reference: charge.requestId, idempotencyKey }, { signal }),
       );
       if (result.kind === 'declined') return rejected(`the payment provider declined: ${result.reason}`);
 
@@ -63,7 +64,14 @@ function ledgerEffects(charge: Charge, providerChargeId: string): TransactionAct
     {
       kind: 'put',
       label: 'ledger entry',
-      item: { ...ledgerEntryKey(accountId, requestId), requestId, amountMinor, currency, description, providerChargeId },
+      item: {
+        ...ledgerEntryKey(accountId, requestId),
+        requestId,
+        amountMinor,
+        currency,
+        description,
+        providerChargeId,
+      },
       condition: absent(),
     },
     {

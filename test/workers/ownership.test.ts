@@ -1,0 +1,208 @@
+import type { ChangeMessageVisibilityCommandInput, DeleteMessageBatchCommandInput } from '@aws-sdk/client-sqs';
+import { expect, test } from 'vitest';
+import { VisibilityLostError } from '../../src/workers/heartbeat.ts';
+import { TestClock } from '../support/worker-clock.ts';
+import { interceptCommand, serviceError } from '../support/worker-faults.ts';
+import { workerLab, type Bench } from '../support/worker-fixture.ts';
+
+const lab = workerLab();
+
+/** Worker A claims the charge and stalls as a stopped process does; the returned function lets its call end. */
+async function stalledOwner(bench: Bench) {
+  const clock = new TestClock();
+  const stall = Promise.withResolvers<void>();
+  bench.provider.beforeCharge = ({ nth }) => {
+    if (nth > 1) return;
+    clock.freeze();
+    return stall.promise;
+  };
+  await bench.send(bench.chargeBody());
+  // With its one slot taken it receives nothing more.
+  const owner = bench.run({ name: 'a', clock, concurrency: 1 });
+  await bench.provider.calls.when(1);
+  return { owner, stall };
+}
+
+test('M1 a late loser that fails cannot give back or change what another has finished', async () => {
+  const bench = await lab.open();
+  const { owner, stall } = await stalledOwner(bench);
+  const next = bench.run({ name: 'b' });
+  const [finished] = await next.when('completed');
+  const recorded = await bench.record();
+
+  stall.reject(new Error('late failure'));
+  const [lost] = await owner.when('lost');
+  await bench.send(bench.chargeBody());
+  await next.when('replayed');
+
+  expect(finished?.outcome).toMatchObject({ takenOver: true, attempt: 2 });
+  expect(lost?.outcome).toEqual({ kind: 'lost', reason: 'stolen' });
+  expect(await bench.record()).toEqual(recorded);
+  expect([bench.provider.charges.length, await bench.balance()]).toEqual([1, 1_250]);
+});
+
+test('M1 a late loser that succeeds cannot commit a second time', async () => {
+  const bench = await lab.open();
+  const { owner, stall } = await stalledOwner(bench);
+  const next = bench.run({ name: 'b' });
+  await next.when('completed');
+  const recorded = await bench.record();
+
+  stall.resolve();
+  const [lost] = await owner.when('lost');
+
+  expect(lost?.outcome).toEqual({ kind: 'lost', reason: 'stolen' });
+  expect(await bench.record()).toEqual(recorded);
+  expect([bench.provider.charges.length, await bench.balance()]).toEqual([1, 1_250]);
+});
+
+test('M1 a late loser does not free the record while the new owner works', async () => {
+  const bench = await lab.open();
+  const { owner, stall } = await stalledOwner(bench);
+  const atWork = Promise.withResolvers<void>();
+  bench.provider.beforeAnswer = () => atWork.promise;
+  const next = bench.run({ name: 'b' });
+  await bench.provider.calls.when(2);
+
+  stall.reject(new Error('late failure'));
+  await owner.when('lost');
+  const recorded = await bench.record();
+  atWork.resolve();
+  await next.when('completed');
+
+  expect(recorded).toMatchObject({ status: 'IN_PROGRESS', holder: 'b', owner: expect.any(String) as string });
+  expect([bench.provider.charges.length, await bench.balance()]).toEqual([1, 1_250]);
+});
+
+test('L25 a wall clock that jumps past the lease costs a renewal and not the charge', async () => {
+  const bench = await lab.open();
+  const clock = new TestClock();
+  bench.provider.beforeCharge = () => {
+    clock.setAhead(3_600_000);
+  };
+  await bench.send(bench.chargeBody());
+  const run = bench.run({ clock });
+
+  const [report] = await run.when('completed');
+
+  expect(report?.outcome).toMatchObject({ attempt: 1 });
+  expect(await bench.balance()).toBe(1_250);
+});
+
+test('M6 hides five concurrent copies while the owner works, and spends no attempt on them', async () => {
+  const bench = await lab.open();
+  const atWork = Promise.withResolvers<void>();
+  bench.provider.beforeCharge = () => atWork.promise;
+  await bench.sendAll(Array.from({ length: 5 }, () => bench.chargeBody()));
+  const run = bench.run({ maxAttempts: 1 });
+  const busy = await run.when('busy', 4);
+  atWork.resolve();
+
+  await run.when('replayed', 4);
+
+  expect(busy[0]?.outcome).toMatchObject({ kind: 'busy', holder: 'worker' });
+  expect(run.tally()).toMatchObject({ completed: 1, replayed: 4 });
+  expect([bench.provider.calls.entries.length, await bench.balance()]).toEqual([1, 1_250]);
+  expect([await bench.depth(), await bench.deadLetters()]).toEqual([0, []]);
+});
+
+test('M11 a duplicate that finds the owner at work writes nothing', async () => {
+  const bench = await lab.open({ visibilityTimeoutSeconds: 30 });
+  const atWork = Promise.withResolvers<void>();
+  bench.provider.beforeCharge = () => atWork.promise;
+  await bench.send(bench.chargeBody());
+  // So long a lease that no beat changes the record during the test.
+  const run = bench.run({ lease: { leaseMs: 20_000 } });
+  await bench.provider.calls.when(1);
+  const recorded = await bench.record();
+  await bench.send(bench.chargeBody());
+  await run.when('busy');
+
+  const afterwards = await bench.record();
+  atWork.resolve();
+  const [report] = await run.when('completed');
+
+  expect(afterwards).toEqual(recorded);
+  expect(report?.outcome).toMatchObject({ attempt: 1 });
+});
+
+test('M14 a dead receipt handle stops the beats and the handler, and nothing is deleted', async () => {
+  const bench = await lab.open();
+  const beats: string[] = [];
+  const deletes: string[] = [];
+  bench.provider.beforeCharge = ({ nth, signal }) => {
+    if (nth > 1) return;
+    return new Promise((_resolve, reject) => {
+      signal?.addEventListener('abort', () => {
+        reject(signal.reason as Error);
+      });
+    });
+  };
+  await bench.send(bench.chargeBody());
+  const run = bench.run({
+    prepare: ({ client }) => {
+      interceptCommand<ChangeMessageVisibilityCommandInput, never>(
+        client,
+        'ChangeMessageVisibilityCommand',
+        (input, send) => {
+          beats.push(input.ReceiptHandle ?? '');
+          if (beats.length === 1) throw serviceError('ReceiptHandleIsInvalid', 400);
+          return send();
+        },
+      );
+      interceptCommand<DeleteMessageBatchCommandInput, never>(client, 'DeleteMessageBatchCommand', (input, send) => {
+        deletes.push(...(input.Entries ?? []).map((entry) => entry.ReceiptHandle ?? ''));
+        return send();
+      });
+    },
+  });
+
+  const [lost] = await run.when('lost');
+  const [completed] = await run.when('completed');
+
+  const deadHandle = lost?.delivery.receiptHandle;
+  expect(lost?.outcome).toEqual({ kind: 'lost', reason: 'visibility' });
+  expect(bench.provider.calls.entries[0]?.signal?.reason).toBeInstanceOf(VisibilityLostError);
+  expect(beats.filter((handle) => handle === deadHandle)).toHaveLength(1);
+  expect(deletes).toEqual([completed?.delivery.receiptHandle]);
+  expect([completed?.outcome, await bench.balance()]).toMatchObject([{ takenOver: true, attempt: 2 }, 1_250]);
+});
+
+test('a message that was deleted while its handler works is told as lost', async () => {
+  const bench = await lab.open();
+  const atWork = Promise.withResolvers<void>();
+  bench.provider.beforeCharge = () => atWork.promise;
+  await bench.send(bench.chargeBody());
+  const run = bench.run();
+  const [delivery] = await run.deliveries.when(1);
+  await bench.discard(delivery?.receiptHandle);
+
+  const [lost] = await run.when('lost');
+  atWork.resolve();
+
+  expect(lost?.outcome).toEqual({ kind: 'lost', reason: 'visibility' });
+  expect([await bench.depth(), await bench.ledgerEntry()]).toEqual([0, undefined]);
+});
+
+test('M15 keeps a message hidden for as long as its handler works, with at most one change per beat', async () => {
+  const bench = await lab.open();
+  let beats = 0;
+  const atWork = Promise.withResolvers<void>();
+  bench.provider.beforeCharge = () => atWork.promise;
+  await bench.send(bench.chargeBody());
+  const run = bench.run({
+    prepare: ({ client }) => {
+      interceptCommand(client, 'ChangeMessageVisibilityCommand', async (_input, send) => {
+        beats += 1;
+        // Ten beats of 270 ms: longer than the lease and the visibility time-out would last by themselves.
+        if (beats === 10) atWork.resolve();
+        return send();
+      });
+    },
+  });
+
+  const [report] = await run.when('completed');
+
+  expect(report?.outcome).toMatchObject({ attempt: 1, takenOver: false });
+  expect([run.deliveries.entries.length, beats]).toEqual([1, 10]);
+});

@@ -34,7 +34,8 @@ export type { HeldLease, LossReason } from './store/held-lease.ts';
 export { fenceCheck, fenceAndRenew, fenceAndFinish } from './store/leases.ts';
 export type { Leases, LockAnswer } from './store/leases.ts';
 
-export { createQueueClient } from './queues/client.ts';
+export { createPollingClient, createQueueClient } from './queues/client.ts';
+export type { QueueClientOptions } from './queues/client.ts';
 export { createQueuePair, findQueue } from './queues/create-queues.ts';
 
 export { createProducer } from './producers/producer.ts';

@@ -1,11 +1,6 @@
 /** What a command works with: store and queues, on the endpoints it was given or on local backends of its own. */
 import { startLocalBackends, type LocalBackends } from '../local/backends.ts';
-import {
-  createQueueClient,
-  QUEUE_CLIENT_DEFAULTS,
-  type QueueClient,
-  type QueueClientOptions,
-} from '../queues/client.ts';
+import { createPollingClient, createQueueClient, type QueueClient, type QueueClientOptions } from '../queues/client.ts';
 import { createQueuePair, findQueue, type QueueAddress } from '../queues/create-queues.ts';
 import { deadLetterQueueName, QUEUE_DEFAULTS, queueName, type Flow, type QueueSettings } from '../queues/topology.ts';
 import { createStore, type Store } from '../store/store.ts';
@@ -23,8 +18,8 @@ export interface Connection {
   readonly endpoints: Endpoints;
   readonly store: Store;
   readonly queues: QueueClient;
-  /** A client for long polls alone. */
-  pollingClient(waitTimeSeconds: number): QueueClient;
+  /** One more client for long polls alone. */
+  pollingClient(): QueueClient;
   bootstrap(flow: Flow, settings?: QueueSettings): Promise<FlowQueues & { table: TableReport; created: boolean }>;
   /** @throws {BackendError} with reason `notFound` when a queue does not exist. */
   find(flow: Flow): Promise<FlowQueues>;
@@ -63,9 +58,8 @@ export function openConnection(endpoints: Endpoints, flags: ConnectionFlags): Co
     endpoints,
     store,
     queues,
-    pollingClient(waitTimeSeconds) {
-      const requestTimeoutMs = waitTimeSeconds * 1_000 + QUEUE_CLIENT_DEFAULTS.requestTimeoutMs;
-      const pollingClient = createQueueClient({ ...client(endpoints.sqs), requestTimeoutMs, maxAttempts: 1 });
+    pollingClient() {
+      const pollingClient = createPollingClient(client(endpoints.sqs));
       polling.push(pollingClient);
       return pollingClient;
     },

@@ -5,6 +5,10 @@ import { BackendError, ConfigurationError, isOnlyonceError, messageOf } from '..
 import { CommandError, EXIT } from './exit-codes.ts';
 import { createProgram } from './program.ts';
 
+// Whoever read our output has gone (`| head`): what is under way still ends in order.
+process.stdout.on('error', ignoreClosedPipe);
+process.stderr.on('error', ignoreClosedPipe);
+
 try {
   await createProgram().parseAsync(process.argv);
 } catch (error) {
@@ -12,6 +16,10 @@ try {
   // Commander has already written what it has to say.
   if (!(error instanceof CommanderError)) process.stderr.write(`onlyonce: ${messageOf(error)}\n`);
   if (!isExpected(error)) process.stderr.write(`${error instanceof Error ? (error.stack ?? '') : ''}\n`);
+}
+
+function ignoreClosedPipe(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'EPIPE') throw error;
 }
 
 function exitCodeOf(error: unknown): number {

@@ -10,7 +10,7 @@ export interface QueueClientOptions {
   readonly region?: string;
   /** @defaultValue what the SDK finds (environment, profile, role) */
   readonly credentials?: { readonly accessKeyId: string; readonly secretAccessKey: string };
-  /** The longest wait for an answer; a long poll needs its wait time on top. Unit: ms. @defaultValue 5000 */
+  /** The longest wait for an answer. Unit: ms. @defaultValue 5000 */
   readonly requestTimeoutMs?: number;
   /** Tries of one request inside the SDK. @defaultValue 3 */
   readonly maxAttempts?: number;
@@ -24,6 +24,18 @@ export const QUEUE_CLIENT_DEFAULTS = {
   maxSockets: 64,
   connectTimeoutMs: 1_000,
 } as const;
+
+/** The longest wait of a long poll. @see AWS: ReceiveMessage, WaitTimeSeconds */
+const MAX_WAIT_MS = 20_000;
+
+/**
+ * A client for long polls alone: it waits for an answer as long as the longest poll may take, and never repeats a
+ * request, since an answer that was lost took its messages along.
+ */
+export function createPollingClient(options: Omit<QueueClientOptions, 'maxAttempts'> = {}): SQSClient {
+  const answerMs = options.requestTimeoutMs ?? QUEUE_CLIENT_DEFAULTS.requestTimeoutMs;
+  return createQueueClient({ ...options, requestTimeoutMs: MAX_WAIT_MS + answerMs, maxAttempts: 1 });
+}
 
 export function createQueueClient(options: QueueClientOptions = {}): SQSClient {
   const maxSockets = options.maxSockets ?? QUEUE_CLIENT_DEFAULTS.maxSockets;

@@ -10,7 +10,7 @@
  */
 import { equals, all, any, attributeAbsent, oneOf } from './conditions.ts';
 import { repeatedUpdate } from './conditional-update.ts';
-import { ifAbsent, plus, type Change } from './expressions.ts';
+import { ifAbsent, plus, previous, type Change } from './expressions.ts';
 import type { HeldLease, HeldLeaseDependencies } from './held-lease.ts';
 import { heldBy, wasTakenOver } from './lease-grant.ts';
 import { numberOf } from './plain-item.ts';
@@ -111,7 +111,7 @@ export function createEffectRecords(deps: EffectRecordDependencies): EffectRecor
       ),
     });
     if (acquisition.kind === 'acquired') {
-      return { kind: 'claimed', effect: claimedEffect(acquisition.lease, acquisition.item, nowMs) };
+      return { kind: 'claimed', effect: claimedEffect(acquisition.lease, acquisition.item) };
     }
     return readRefusal(acquisition.item, request.payloadHash, acquisition.waitMs);
   }
@@ -156,6 +156,9 @@ export function createEffectRecords(deps: EffectRecordDependencies): EffectRecor
 
 const RECORD_LABEL = 'effect record';
 
+/** Stands in `doubtBeforeMs` when no earlier attempt left a doubt; a time alone could be that of this claim itself. */
+const NO_DOUBT = 'none';
+
 function claimChange(payloadHash: string, nowMs: number, ttl: number): Change {
   return {
     set: {
@@ -164,6 +167,7 @@ function claimChange(payloadHash: string, nowMs: number, ttl: number): Change {
       attempts: plus(1, 0),
       deliveries: plus(1, 0),
       inDoubtSinceMs: ifAbsent(nowMs),
+      doubtBeforeMs: previous('inDoubtSinceMs', NO_DOUBT),
       steps: ifAbsent({}),
       ttl,
     },
@@ -183,15 +187,14 @@ function readRefusal(item: Item, payloadHash: string, waitMs: number): Claim {
   return { kind: 'busy', holder: String(item['holder']), waitMs };
 }
 
-function claimedEffect(lease: HeldLease, item: Item, claimedAtMs: number): ClaimedEffect {
+function claimedEffect(lease: HeldLease, item: Item): ClaimedEffect {
   const steps = item['steps'];
   const results = typeof steps === 'object' && steps !== null ? new Map(Object.entries(steps)) : new Map();
   return {
     lease,
     attempt: numberOf(item['attempts'], 1),
     takenOver: wasTakenOver(item),
-    // This claim's own time stands there when no earlier attempt left a doubt.
-    inDoubtSinceMs: item['inDoubtSinceMs'] === claimedAtMs ? undefined : numberOf(item['inDoubtSinceMs'], 0),
+    inDoubtSinceMs: item['doubtBeforeMs'] === NO_DOUBT ? undefined : numberOf(item['doubtBeforeMs'], 0),
     lastError: typeof item['lastError'] === 'string' ? item['lastError'] : undefined,
     stepResult: (step) => results.get(step) as StoredValue | undefined,
   };

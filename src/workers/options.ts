@@ -15,7 +15,7 @@ export interface WorkerOptions {
   readonly deadLetterQueueUrl: string;
   /** For deletes, visibility and dead letters. */
   readonly client: SQSClient;
-  /** For polling alone, with one attempt per request; the worker closes it when a stop runs out of time. */
+  /** Made by `createPollingClient`, for this worker alone: it is closed when a stop runs out of time. */
   readonly pollingClient: SQSClient;
   readonly store: Store;
   /** One per message type and version. */

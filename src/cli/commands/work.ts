@@ -132,7 +132,7 @@ function buildWorker({ connection, queues, flags, baseUrl, output }: WorkScope):
     queueUrl: queues.queue.url,
     deadLetterQueueUrl: queues.deadLetterQueue.url,
     client: connection.queues,
-    pollingClient: connection.pollingClient(flags.waitSeconds),
+    pollingClient: connection.pollingClient(),
     store: connection.store,
     handlers: [createChargeHandler(provider)],
     name: flags.name,
@@ -161,7 +161,7 @@ function buildUnprotected({ connection, queues, flags, baseUrl, output }: WorkSc
   output.note(`${flags.name}: WITHOUT PROTECTION: charges will be made more than once`);
   return createUnprotectedWorker({
     queueUrl: queues.queue.url,
-    client: connection.pollingClient(flags.waitSeconds),
+    client: connection.pollingClient(),
     store: connection.store,
     provider: createHttpPaymentProvider({ baseUrl, caller: flags.name, timeoutMs: flags.providerTimeoutMs }),
     name: flags.name,

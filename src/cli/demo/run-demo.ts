@@ -37,6 +37,7 @@ export interface DemoEnd {
 const PLAN = { duplicateRatio: 0.4, conflicts: 5, malformed: 5, maxDelaySeconds: 5, conflictDelaySeconds: 8 };
 const DRAIN_CHECK_MS = 250;
 const DRAIN_DEADLINE_MS = 120_000;
+const FAULT_DEADLINE_MS = 60_000;
 
 export async function runDemo(scope: DemoScope): Promise<DemoEnd> {
   const { crew, output, signal, seed } = scope;
@@ -56,7 +57,7 @@ export async function runDemo(scope: DemoScope): Promise<DemoEnd> {
       output.note(faultText(fault));
     },
   });
-  const [sent, faults] = await Promise.all([send(sends, scope), injecting]);
+  const [sent, faults] = await inTime(Promise.all([send(sends, scope), injecting]), signal);
   await untilDrained(scope);
   const stubborn = await crew.dismiss();
   if (stubborn.length > 0) output.note(`workers that did not end in order: ${stubborn.join(', ')}`);
@@ -87,6 +88,19 @@ async function send(sends: readonly PlannedSend[], scope: DemoScope): Promise<Se
     const key = plan?.kind === 'malformed' ? undefined : result.key;
     return { messageId: result.messageId, key, isConflict: plan?.kind === 'conflict' };
   });
+}
+
+/** Rejects when the run is interrupted, or when a fault that waits for something waits for too long. */
+async function inTime<Result>(result: Promise<Result>, signal: AbortSignal): Promise<Result> {
+  const settled = new AbortController();
+  const deadline = sleep(systemClock, FAULT_DEADLINE_MS, AbortSignal.any([signal, settled.signal])).then(() => {
+    throw new CommandError(EXIT.failure, 'a fault did not strike in time: the workers are too slow, or stuck');
+  });
+  try {
+    return await Promise.race([result, deadline]);
+  } finally {
+    settled.abort();
+  }
 }
 
 async function untilDrained({ connection, queues, output, signal }: DemoScope): Promise<void> {

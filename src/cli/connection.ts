@@ -33,15 +33,19 @@ export async function connect(flags: ConnectionFlags, output: Output): Promise<C
   output.note('no endpoint given: local backends for this command alone ("onlyonce up" keeps some running)');
   const backends = await startLocalBackends();
   const connection = openConnection(endpointsOf(backends), flags);
-  // Nothing is there yet, and nobody else can create it.
-  await connection.bootstrap('charges');
-  return {
-    ...connection,
-    async close() {
-      await connection.close();
-      await backends.stop();
-    },
+  const close = async (): Promise<void> => {
+    await connection.close();
+    await backends.stop();
   };
+  try {
+    // Nothing is there yet, and nobody else can create it.
+    await connection.bootstrap('charges');
+  } catch (error) {
+    // Left running, they would keep this process.
+    await close();
+    throw error;
+  }
+  return { ...connection, close };
 }
 
 export function endpointsOf(backends: LocalBackends): Endpoints {

@@ -40,6 +40,12 @@ export function createProgram(): Command {
 /** Commands made on their own do not take over their parent's settings: a usage fault must end in exit code 2. */
 function inherit(command: Command): Command {
   command.exitOverride().showHelpAfterError('(add --help for all options)');
+  for (const option of command.options) {
+    const { envVar } = option;
+    // Commander only looks whether a variable is there: ONLYONCE_YES=false must not mean yes, nor an empty one anything.
+    const off = option.isBoolean() ? /^(|0|false|no|off)$/i : /^$/;
+    if (envVar !== undefined && off.test(process.env[envVar] ?? 'not set')) delete process.env[envVar];
+  }
   for (const child of command.commands) inherit(child);
   return command;
 }

@@ -16,6 +16,7 @@ import type {
 } from '../verify/charges.ts';
 import type { Connection, FlowQueues } from './connection.ts';
 import { CommandError, EXIT } from './exit-codes.ts';
+import { withKeptNotices } from './kept-notice.ts';
 
 /** More dead letters than this are not read; the check then only knows about those. */
 const MAX_DEAD_LETTERS = 10_000;
@@ -30,7 +31,8 @@ export interface SnapshotSources {
 
 export async function takeSnapshot(sources: SnapshotSources): Promise<ChargesSnapshot> {
   const { connection, queues, providerUrl, sent, answers } = sources;
-  const letters = await readDeadLetters(connection.queues, queues.deadLetterQueue.url, { limit: MAX_DEAD_LETTERS });
+  const read = await readDeadLetters(connection.queues, queues.deadLetterQueue.url, { limit: MAX_DEAD_LETTERS });
+  const letters = await withKeptNotices(read, queues.queue.name, connection.store);
   const queued = totalOf(await readDepth(connection.queues, queues.queue.url));
   const table = await readTable(connection, queues.queue.name);
   return {

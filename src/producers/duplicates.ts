@@ -55,7 +55,7 @@ export interface DuplicatePolicy {
   readonly contradict?: (payload: Json) => Json;
 }
 
-export const DUPLICATE_DEFAULTS = {
+const DUPLICATE_DEFAULTS = {
   duplicateRatio: 0.3,
   conflicts: 0,
   malformed: 0,

@@ -13,7 +13,7 @@ export interface GenerateOptions {
   readonly accounts?: number;
 }
 
-export const GENERATE_DEFAULTS = { accounts: 60 } as const;
+const GENERATE_DEFAULTS = { accounts: 60 } as const;
 
 /** Crockford's alphabet: no letter that is taken for a digit. */
 const ID_CHARACTERS = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';

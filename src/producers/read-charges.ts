@@ -15,7 +15,7 @@ export interface ReadChargesOptions {
   readonly maxLineBytes?: number;
 }
 
-export const READ_CHARGES_DEFAULTS: { readonly maxLineBytes: number } = { maxLineBytes: MAX_MESSAGE_BYTES };
+const READ_CHARGES_DEFAULTS: { readonly maxLineBytes: number } = { maxLineBytes: MAX_MESSAGE_BYTES };
 
 /**
  * Gives each line that is not blank, in order. A line holds a charge, or a whole envelope with a charge as its payload.

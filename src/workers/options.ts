@@ -63,7 +63,13 @@ export function resolveWorkerOptions(options: WorkerOptions): ResolvedWorkerOpti
     ...options,
     lease,
   };
-  const faults = [...leaseFaults.map(inLease), ...findRangeFaults(resolved), ...findRelationFaults(resolved)];
+  const faults = [
+    ...leaseFaults.map(inLease),
+    ...findRangeFaults(resolved),
+    ...findBackoffFaults(resolved.retryBackoff),
+    ...findQueueFaults(resolved),
+    ...findRelationFaults(resolved),
+  ];
   if (faults.length > 0) throw new ConfigurationError('worker', faults);
   return resolved;
 }
@@ -84,6 +90,31 @@ function findRangeFaults(options: ResolvedWorkerOptions): OptionFault[] {
   });
 }
 
+function findBackoffFaults(backoff: Backoff): OptionFault[] {
+  return (['baseMs', 'capMs'] as const).flatMap((name): OptionFault[] => {
+    const value = backoff[name];
+    if (Number.isFinite(value) && value >= 0) return [];
+    return [{ name: `retryBackoff.${name}`, rule: 'a number of ms, 0 or more', value }];
+  });
+}
+
+/** What SQS takes as a name. It stands in front of the key in a record: with a `#` in it, two keys could be one. */
+const QUEUE_NAME = /^[\w-]{1,80}$/;
+
+function findQueueFaults({ queue, queueUrl, deadLetterQueueUrl }: ResolvedWorkerOptions): OptionFault[] {
+  const faults: OptionFault[] = [];
+  if (!QUEUE_NAME.test(queue)) {
+    faults.push({ name: 'queue', rule: 'from 1 to 80 letters, digits, - and _', value: queue });
+  }
+  if (queueUrl.endsWith('.fifo')) {
+    faults.push({ name: 'queueUrl', rule: 'a standard queue; FIFO queues are not supported yet', value: queueUrl });
+  }
+  if (deadLetterQueueUrl === queueUrl) {
+    faults.push({ name: 'deadLetterQueueUrl', rule: 'another queue than queueUrl', value: deadLetterQueueUrl });
+  }
+  return faults;
+}
+
 function findRelationFaults(options: ResolvedWorkerOptions): OptionFault[] {
   const faults: OptionFault[] = [];
   const { lease, visibilityTimeoutSeconds } = options;
@@ -98,13 +129,6 @@ function findRelationFaults(options: ResolvedWorkerOptions): OptionFault[] {
   const doubled = kinds.find((kind, index) => kinds.indexOf(kind) !== index);
   if (doubled !== undefined)
     faults.push({ name: 'handlers', rule: 'one per message type and version', value: doubled });
-  if (options.queueUrl.endsWith('.fifo')) {
-    faults.push({
-      name: 'queueUrl',
-      rule: 'a standard queue; FIFO queues are not supported yet',
-      value: options.queueUrl,
-    });
-  }
   return faults;
 }
 

@@ -30,7 +30,11 @@ describe('the class of a fault', () => {
 
   test.each([
     ['AWS.SimpleQueueService.NonExistentQueue', 'NonExistentQueue', 'notFound'],
-    ['com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException', 'ConditionalCheckFailedException', 'conditionFailed'],
+    [
+      'com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException',
+      'ConditionalCheckFailedException',
+      'conditionFailed',
+    ],
   ])('the service in front of the name %s does not matter', (name, bare, expected) => {
     // Act
     const fault = named(name);
@@ -51,9 +55,12 @@ describe('the class of a fault', () => {
     },
   );
 
-  test.each(['ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'UND_ERR_SOCKET'])('%s may come after the request was applied: ambiguous', (code) => {
-    expect(classifyFault(named('Error', { code }))).toBe('ambiguous');
-  });
+  test.each(['ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'UND_ERR_SOCKET'])(
+    '%s may come after the request was applied: ambiguous',
+    (code) => {
+      expect(classifyFault(named('Error', { code }))).toBe('ambiguous');
+    },
+  );
 
   test('the code of the cause counts where the error itself has none', () => {
     // Arrange
@@ -63,9 +70,12 @@ describe('the class of a fault', () => {
     expect(classifyFault(fault)).toBe('ambiguous');
   });
 
-  test.each([500, 502, 503, 504])('an unknown name with status %i leaves open whether it was applied', (httpStatusCode) => {
-    expect(classifyFault(named('SomethingNew', { $metadata: { httpStatusCode } }))).toBe('ambiguous');
-  });
+  test.each([500, 502, 503, 504])(
+    'an unknown name with status %i leaves open whether it was applied',
+    (httpStatusCode) => {
+      expect(classifyFault(named('SomethingNew', { $metadata: { httpStatusCode } }))).toBe('ambiguous');
+    },
+  );
 
   test('an unknown name with status 429 is throttled', () => {
     expect(classifyFault(named('SomethingNew', { $metadata: { httpStatusCode: 429 } }))).toBe('throttled');
@@ -81,12 +91,17 @@ describe('the class of a fault', () => {
     expect(classifyFault(new Error('ThrottlingException: ConditionalCheckFailedException 503'))).toBe('unknown');
   });
 
-  test.each([[undefined], [null], ['text'], [42], [{}], [{ $metadata: null }], [{ $metadata: { httpStatusCode: 'x' } }]])(
-    'anything else that is thrown (%j) is unknown',
-    (thrown) => {
-      expect(classifyFault(thrown)).toBe('unknown');
-    },
-  );
+  test.each([
+    [undefined],
+    [null],
+    ['text'],
+    [42],
+    [{}],
+    [{ $metadata: null }],
+    [{ $metadata: { httpStatusCode: 'x' } }],
+  ])('anything else that is thrown (%j) is unknown', (thrown) => {
+    expect(classifyFault(thrown)).toBe('unknown');
+  });
 });
 
 test('only faults that pass by themselves are worth another try', () => {

@@ -137,7 +137,10 @@ describe('randomness', () => {
   test('seeded numbers are spread evenly enough for jitter', () => {
     // Act
     const values = Array.from({ length: 10_000 }, seededRandom(7));
-    const counts = Array.from({ length: 10 }, (_, tenth) => values.filter((value) => Math.floor(value * 10) === tenth).length);
+    const counts = Array.from(
+      { length: 10 },
+      (_, tenth) => values.filter((value) => Math.floor(value * 10) === tenth).length,
+    );
 
     // Assert
     for (const count of counts) expect(Math.abs(count - 1_000)).toBeLessThan(150);

@@ -78,7 +78,8 @@ test.each<[what: string, body: string, code: string]>([
 ])('refuses %s', (_what, body, code) => {
   const decoded = decode(body);
 
-  expect(decoded).toEqual({ kind: 'invalid', code, reason: expect.stringMatching(/./) });
+  expect(decoded).toMatchObject({ kind: 'invalid', code });
+  expect(decoded.kind === 'invalid' && decoded.reason).toMatch(/./);
 });
 
 test('refuses a body that is nested 500,000 levels deep without overflowing the stack', () => {

@@ -47,11 +47,11 @@ function withOtherLeaf(value: Json, random: () => number): Json {
   if (typeof value === 'string') return `${value}.`;
   if (typeof value === 'boolean') return !value;
   if (value === null || typeof value === 'number') return value === null ? 0 : null;
-  const entries = Object.entries(value) as [string, Json][];
+  const entries = Object.entries<Json>(value);
   const [field, child] = entries[Math.floor(random() * entries.length)] ?? [];
   if (field === undefined || child === undefined) return 'no longer empty';
-  if (!Array.isArray(value)) return { ...value, [field]: withOtherLeaf(child, random) };
-  return (value as readonly Json[]).map((item, at) => (String(at) === field ? withOtherLeaf(item, random) : item));
+  const changed = entries.map(([at, item]) => [at, at === field ? withOtherLeaf(child, random) : item] as const);
+  return Array.isArray(value) ? changed.map(([, item]) => item) : Object.fromEntries(changed);
 }
 
 test('gives one hash to a payload, however its fields are ordered and its text is laid out', () => {

@@ -74,7 +74,7 @@ test.each([
 
 test('tells all faults of an entry at once', () => {
   const reason = reasonOf({
-    contract: CHARGE_REQUESTED as MessageContract<unknown>,
+    contract: CHARGE_REQUESTED,
     payload: charge({ currency: 'eur' }),
     delaySeconds: 901,
     attributes: { trace: '' },

@@ -213,10 +213,11 @@ test('a scan brings every item, page by page', async () => {
   }
 
   // Act
-  const found: unknown[] = [];
-  for await (const item of store.scan()) found.push(item['PK']);
+  const found: string[] = [];
+  for await (const item of store.scan()) found.push(String(item['PK']));
 
   // Assert
-  expect(found.toSorted()).toEqual(wanted);
+  expect(new Set(found)).toEqual(new Set(wanted));
+  expect(found).toHaveLength(wanted.length);
   expect(bench.transport.count('Scan')).toBeGreaterThan(1);
 });

@@ -115,7 +115,11 @@ describe('bootstrap', () => {
   test('gives up on a table that does not become active', async () => {
     // Arrange
     const store = bench.store({ tableName: bench.unique('table'), clock: new StoreClock({ waits: 'jump' }) });
-    bench.transport.fault('DescribeTable', { kind: 'say', body: { Table: { TableStatus: 'CREATING' } } }, { times: 1_000 });
+    bench.transport.fault(
+      'DescribeTable',
+      { kind: 'say', body: { Table: { TableStatus: 'CREATING' } } },
+      { times: 1_000 },
+    );
 
     // Act
     const bootstrap = store.bootstrap();

@@ -313,7 +313,7 @@ describe('the doubt about outside calls', () => {
     expect([secondEffect.inDoubtSinceMs, effect.inDoubtSinceMs, effect.attempt]).toEqual([sinceMs, sinceMs, 4]);
   });
 
-  test('of a crash is cleared by a later clean failure, and does not come back', async () => {
+  test('of a crash is cleared once a later holder says that none is left', async () => {
     // Arrange
     const scene = effectScene(bench);
     claimedOf(await scene.worker().effects.claim(scene.request));

@@ -111,7 +111,9 @@ describe('changes against a real backend', () => {
   });
 
   test('any set of attribute names and values survives', async () => {
-    const name = fc.string({ minLength: 1, maxLength: 20, unit: 'grapheme' }).filter((text) => !/[.]|^(PK|SK)$/.test(text));
+    const name = fc
+      .string({ minLength: 1, maxLength: 20, unit: 'grapheme' })
+      .filter((text) => !/[.]|^(PK|SK)$/.test(text));
     const value = fc.oneof(
       fc.string({ unit: 'grapheme' }),
       fc.integer(),
@@ -141,7 +143,7 @@ describe('changes against a real backend', () => {
 });
 
 describe('conditions against a real backend', () => {
-  test.each<[string, Condition, Item | undefined, boolean]>([
+  test.each<readonly [string, Condition, Item | undefined, boolean]>([
     ['absent, no item', absent(), undefined, true],
     ['absent, an item', absent(), { a: 1 }, false],
     ['present, no item', present(), undefined, false],
@@ -161,7 +163,7 @@ describe('conditions against a real backend', () => {
     ['any, one true', any(equals('a', 2), equals('b', 2)), { a: 1, b: 2 }, true],
     ['any within all', all(any(equals('a', 1), equals('a', 2)), equals('b', 1)), { a: 1, b: 2 }, false],
     ['all within any', any(all(equals('a', 1), equals('b', 1)), equals('b', 2)), { a: 9, b: 2 }, true],
-  ])('%s', async (_title, condition, item, expected) => {
+  ])('%s', async (...[, condition, item, expected]) => {
     expect(await holds(condition, item)).toBe(expected);
   });
 });
@@ -188,11 +190,11 @@ describe('placeholders', () => {
 
   test('a change is written with only the clauses it has', () => {
     const render = (change: Parameters<typeof renderChange>[0]) => renderChange(change, new Placeholders());
-    expect([render({ set: { a: 1 } }), render({ remove: ['a', 'b'] }), render({ set: { a: 1 }, remove: ['b'] })]).toEqual([
-      'SET #n0 = :v0',
-      'REMOVE #n0, #n1',
-      'SET #n0 = :v0 REMOVE #n1',
-    ]);
+    expect([
+      render({ set: { a: 1 } }),
+      render({ remove: ['a', 'b'] }),
+      render({ set: { a: 1 }, remove: ['b'] }),
+    ]).toEqual(['SET #n0 = :v0', 'REMOVE #n0, #n1', 'SET #n0 = :v0 REMOVE #n1']);
   });
 });
 

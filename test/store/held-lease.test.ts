@@ -1,6 +1,7 @@
 /** What a holder knows of its own lease while time does what time does to machines. */
 import { afterEach, describe, expect, test } from 'vitest';
 import { LeaseLostError, type HeldLease } from '../../src/store/held-lease.ts';
+import type { StoreOptions } from '../../src/store/store.ts';
 import { lockKey } from '../../src/store/table.ts';
 import { useStoreBench } from '../support/store-bench.ts';
 import { StoreClock } from '../support/store-clock.ts';
@@ -27,10 +28,13 @@ interface Held {
   readonly lease: HeldLease;
 }
 
-async function held(): Promise<Held> {
+async function held(options: StoreOptions = {}): Promise<Held> {
   const clock = new StoreClock();
   const name = bench.unique('lock');
-  const answer = await bench.store({ clock }).leases(LEASE).tryAcquire(name, 'w1');
+  const answer = await bench
+    .store({ clock, ...options })
+    .leases(LEASE)
+    .tryAcquire(name, 'w1');
   if (answer.kind !== 'acquired') throw new Error('the lock is not free');
   bench.transport.forget();
   return { clock, name, lease: answer.lease };
@@ -260,7 +264,8 @@ describe('the watchdog', () => {
 describe('a beat', () => {
   test('is cut off by its own time-out and repeated while the lease lasts', async () => {
     // Arrange
-    const { clock, lease } = await held();
+    // The client itself would wait for a minute.
+    const { clock, lease } = await held({ requestTimeoutMs: 60_000 });
     const frozen = bench.transport.fault(OPERATION, { kind: 'never answer' });
     const renewed = lease.renew();
     await frozen.hit;

@@ -44,8 +44,11 @@ describe('a takeover by the clock', () => {
     const late = await contender.leases.tryAcquire(name, 'w2');
 
     // Assert
-    expect([early.kind, late.kind]).toEqual(['busy', 'acquired']);
-    if (late.kind === 'acquired') expect(late.lease.grant.fencingToken).toBe(former.grant.fencingToken + 1);
+    expect(early.kind).toBe('busy');
+    expect(late).toMatchObject({
+      kind: 'acquired',
+      lease: { grant: { fencingToken: former.grant.fencingToken + 1 } },
+    });
   });
 
   test('does not happen to a healthy holder, however long it holds', async () => {
@@ -153,7 +156,13 @@ describe('a takeover by observation', () => {
 
 describe('observations', () => {
   const key = lockKey('observed');
-  const item = (heartbeat: number) => ({ owner: 'a', fencingToken: 7, heartbeat, leaseMs: 10_000, expiresAtMs: Number.MAX_SAFE_INTEGER });
+  const item = (heartbeat: number) => ({
+    owner: 'a',
+    fencingToken: 7,
+    heartbeat,
+    leaseMs: 10_000,
+    expiresAtMs: Number.MAX_SAFE_INTEGER,
+  });
 
   test('start anew with each beat that is seen', () => {
     // Arrange
@@ -235,7 +244,11 @@ describe('a fence', () => {
 
   test.each<[string, (lease: HeldLease) => TransactionAction, object]>([
     ['checks', fenceCheck, { heartbeat: 0 }],
-    ['renews', (lease) => fenceAndRenew(lease, START_MS + 5_000, LEASE.leaseMs), { heartbeat: 1, expiresAtMs: START_MS + 15_000 }],
+    [
+      'renews',
+      (lease) => fenceAndRenew(lease, START_MS + 5_000, LEASE.leaseMs),
+      { heartbeat: 1, expiresAtMs: START_MS + 15_000 },
+    ],
     ['finishes', (lease) => fenceAndFinish(lease, { set: { note: 'done' } }), { expiresAtMs: 0, note: 'done' }],
   ])('that %s lets its holder through', async (_title, fence, expected) => {
     // Arrange
@@ -264,12 +277,33 @@ describe('a fence', () => {
     expect(await bench.truth.get(effectKey(name))).toBeUndefined();
   });
 
+  test('refuses an earlier grant of the same owner, which a late copy of its own acquisition replaced', async () => {
+    // Arrange
+    const name = bench.unique('lock');
+    const late = bench.transport.fault('UpdateItem', { kind: 'deliver late' });
+    const lease = await acquired(machine().leases, name);
+    await lease.release();
+    await late.release();
+
+    // Act
+    const write = bench.store().transactions.write([fenceCheck(lease), effect(name)]);
+
+    // Assert
+    await expect(write).rejects.toMatchObject({
+      failures: [{ item: { owner: lease.grant.owner, fencingToken: lease.grant.fencingToken + 1 } }],
+    });
+    expect(await bench.truth.get(effectKey(name))).toBeUndefined();
+  });
+
   test('refuses a commit that was on its way during the takeover', async () => {
     // Arrange
     const name = bench.unique('lock');
     const former = await acquired(machine().leases, name);
     const slow = bench.transport.fault('TransactWriteItems', { kind: 'hold' });
-    const write = bench.store().transactions.write([fenceCheck(former), effect(name)]).catch((error: unknown) => error);
+    const write = bench
+      .store()
+      .transactions.write([fenceCheck(former), effect(name)])
+      .catch((error: unknown) => error);
     await slow.hit;
     await acquired(machine(START_MS + HOUR_MS).leases, name);
 

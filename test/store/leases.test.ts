@@ -192,7 +192,11 @@ describe('a late or lost request', () => {
 
     // Assert
     expect(lease.grant.fencingToken).toBe(1_700_000_000_001);
-    expect(await lockItem(name)).toMatchObject({ owner: lease.grant.owner, fencingToken: 1_700_000_000_001, takenFrom: 'nobody' });
+    expect(await lockItem(name)).toMatchObject({
+      owner: lease.grant.owner,
+      fencingToken: 1_700_000_000_001,
+      takenFrom: 'nobody',
+    });
     expect(bench.transport.count(OPERATION)).toBe(3);
   });
 
@@ -286,25 +290,28 @@ describe('a late or lost request', () => {
 describe('many contenders', () => {
   test('64 at once: exactly one is granted, in every round, and tokens only ever grow', async () => {
     // Arrange
-    const contenders = [bench.store().leases(), bench.store().leases()];
+    const [left, right] = [bench.store().leases(), bench.store().leases()];
     const name = bench.unique('lock');
     const tokens: number[] = [];
     const grantsPerRound: number[] = [];
 
     // Act
     for (let round = 0; round < 12; round += 1) {
-      const tries = Array.from({ length: 64 }, (_, index) => contenders[index % 2]?.tryAcquire(name, `w${String(index)}`));
+      const tries = Array.from({ length: 64 }, (_, index) =>
+        (index % 2 === 0 ? left : right).tryAcquire(name, `w${String(index)}`),
+      );
       const answers = await Promise.all(tries);
-      const granted = answers.flatMap((answer) => (answer?.kind === 'acquired' ? [answer.lease] : []));
+      const granted = answers.flatMap((answer) => (answer.kind === 'acquired' ? [answer.lease] : []));
       grantsPerRound.push(granted.length);
       tokens.push(...granted.map((lease) => lease.grant.fencingToken));
       await Promise.all(granted.map((lease) => lease.release()));
-      if (round % 4 === 3) await bench.truth.transactions.write([{ kind: 'delete', label: 'lock', key: lockKey(name) }]);
+      if (round % 4 === 3)
+        await bench.truth.transactions.write([{ kind: 'delete', label: 'lock', key: lockKey(name) }]);
     }
 
     // Assert
     expect(grantsPerRound).toEqual(Array.from({ length: 12 }, () => 1));
-    expect(tokens).toEqual(tokens.toSorted((left, right) => left - right));
+    expect(tokens).toEqual(tokens.toSorted((first, second) => first - second));
     expect(new Set(tokens).size).toBe(12);
   });
 

@@ -30,7 +30,9 @@ function counter(): Counter {
 
 /** The tokens of the transactions that were sent, in order. */
 function tokens(): unknown[] {
-  return bench.transport.seen.filter(({ operation }) => operation === OPERATION).map(({ body }) => body['ClientRequestToken']);
+  return bench.transport.seen
+    .filter(({ operation }) => operation === OPERATION)
+    .map(({ body }) => body['ClientRequestToken']);
 }
 
 async function failureOf(write: Promise<void>): Promise<unknown> {
@@ -68,11 +70,13 @@ describe('a refused transaction', () => {
     ]);
 
     // Act
-    const write = bench.store().transactions.write([
-      other.addOne,
-      { kind: 'put', label: 'stock line', item: stock.key, condition: absent() },
-      { kind: 'check', label: 'order', key: order.key, condition: equals('state', 'open') },
-    ]);
+    const write = bench
+      .store()
+      .transactions.write([
+        other.addOne,
+        { kind: 'put', label: 'stock line', item: stock.key, condition: absent() },
+        { kind: 'check', label: 'order', key: order.key, condition: equals('state', 'open') },
+      ]);
 
     // Assert
     const error = await failureOf(write);
@@ -175,7 +179,11 @@ describe('a conflict', () => {
     const error = await failureOf(store.transactions.write([addOne], { deadlineMs: 500 }));
 
     // Assert
-    expect(error).toMatchObject({ code: 'TRANSACTION_CANCELLED', retryable: true, failures: [{ code: 'TransactionConflict' }] });
+    expect(error).toMatchObject({
+      code: 'TRANSACTION_CANCELLED',
+      retryable: true,
+      failures: [{ code: 'TransactionConflict' }],
+    });
     expect(store.clock.monotonicMs() - startMs).toBeLessThan(500);
     expect(bench.transport.count(OPERATION)).toBeGreaterThan(2);
   });
@@ -342,7 +350,9 @@ test('a hundred actions are applied together', async () => {
   const counters = Array.from({ length: 100 }, counter);
 
   // Act
-  await bench.store().transactions.write(counters.map(({ addOne }, index) => ({ ...addOne, label: `counter ${String(index)}` })));
+  await bench
+    .store()
+    .transactions.write(counters.map(({ addOne }, index) => ({ ...addOne, label: `counter ${String(index)}` })));
 
   // Assert
   expect(await Promise.all(counters.map(({ value }) => value()))).toEqual(counters.map(() => 1));

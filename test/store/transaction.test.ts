@@ -50,7 +50,12 @@ describe('the check of a transaction', () => {
   });
 
   test('takes keys apart that only look alike when they are joined', () => {
-    expect(faultsOf([{ kind: 'delete', label: 'a', key: { PK: 'a|b', SK: 'c' } }, { kind: 'delete', label: 'b', key: { PK: 'a', SK: 'b|c' } }])).toEqual([]);
+    expect(
+      faultsOf([
+        { kind: 'delete', label: 'a', key: { PK: 'a|b', SK: 'c' } },
+        { kind: 'delete', label: 'b', key: { PK: 'a', SK: 'b|c' } },
+      ]),
+    ).toEqual([]);
   });
 
   test('takes an item of exactly 400 KiB and refuses one byte more', () => {
@@ -74,7 +79,11 @@ describe('the check of a transaction', () => {
 
   test('lists every fault at once', () => {
     // Arrange
-    const actions = [...Array.from({ length: 101 }, (_, index) => put(`p${String(index)}`, 45_000)), put('p0'), put('large', 500_000)];
+    const actions = [
+      ...Array.from({ length: 101 }, (_, index) => put(`p${String(index)}`, 45_000)),
+      put('p0'),
+      put('large', 500_000),
+    ];
 
     // Act & Assert
     expect(faultsOf(actions).map((fault) => fault.split(':')[0])).toEqual(['actions', 'p0', 'large', 'size']);
@@ -82,7 +91,12 @@ describe('the check of a transaction', () => {
 
   test('counts what an update sets', () => {
     const key = { PK: 'a', SK: 's' };
-    const action: TransactionAction = { kind: 'update', label: 'big', key, change: { set: { text: 'x'.repeat(500_000) } } };
+    const action: TransactionAction = {
+      kind: 'update',
+      label: 'big',
+      key,
+      change: { set: { text: 'x'.repeat(500_000) } },
+    };
     expect(faultsOf([action])).toEqual(['big: an item of at most 409600 bytes']);
   });
 });
@@ -91,11 +105,27 @@ describe('an action as it is sent', () => {
   const key = { PK: 'a', SK: 's' };
 
   test.each<[string, TransactionAction, object]>([
-    ['put', { kind: 'put', label: 'l', item: { ...key, a: 1 }, condition: absent() }, { Put: { Item: { ...key, a: 1 }, ConditionExpression: 'attribute_not_exists(#n0)' } }],
+    [
+      'put',
+      { kind: 'put', label: 'l', item: { ...key, a: 1 }, condition: absent() },
+      { Put: { Item: { ...key, a: 1 }, ConditionExpression: 'attribute_not_exists(#n0)' } },
+    ],
     ['put without a condition', { kind: 'put', label: 'l', item: key }, { Put: { Item: key } }],
-    ['update', { kind: 'update', label: 'l', key, change: { set: { a: 1 } }, condition: equals('a', 0) }, { Update: { Key: key, UpdateExpression: 'SET #n0 = :v0', ConditionExpression: '#n0 = :v1' } }],
-    ['delete', { kind: 'delete', label: 'l', key, condition: present() }, { Delete: { Key: key, ConditionExpression: 'attribute_exists(#n0)' } }],
-    ['check', { kind: 'check', label: 'l', key, condition: present() }, { ConditionCheck: { Key: key, ConditionExpression: 'attribute_exists(#n0)' } }],
+    [
+      'update',
+      { kind: 'update', label: 'l', key, change: { set: { a: 1 } }, condition: equals('a', 0) },
+      { Update: { Key: key, UpdateExpression: 'SET #n0 = :v0', ConditionExpression: '#n0 = :v1' } },
+    ],
+    [
+      'delete',
+      { kind: 'delete', label: 'l', key, condition: present() },
+      { Delete: { Key: key, ConditionExpression: 'attribute_exists(#n0)' } },
+    ],
+    [
+      'check',
+      { kind: 'check', label: 'l', key, condition: present() },
+      { ConditionCheck: { Key: key, ConditionExpression: 'attribute_exists(#n0)' } },
+    ],
   ])('%s asks for the stored item when its condition fails', (_title, action, expected) => {
     // Act
     const rendered = renderAction(action, 'table');
@@ -158,7 +188,12 @@ describe('a stored value', () => {
 
 test('keys of different things never meet', () => {
   // Act
-  const keys = [effectRecordKey('q', 'k'), effectRecordKey('q#k', ''), ledgerEntryKey('a', 'r'), ledgerEntryKey('a', 'META')];
+  const keys = [
+    effectRecordKey('q', 'k'),
+    effectRecordKey('q#k', ''),
+    ledgerEntryKey('a', 'r'),
+    ledgerEntryKey('a', 'META'),
+  ];
 
   // Assert
   expect(new Set(keys.map(keyText)).size).toBe(keys.length);

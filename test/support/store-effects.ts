@@ -7,7 +7,12 @@ import type { StoreOptions } from '../../src/store/store.ts';
 import type { StoreBench } from './store-bench.ts';
 import { StoreClock } from './store-clock.ts';
 
-export const EFFECT_LEASE = { leaseMs: 10_000, heartbeatMs: 2_500, safetyMarginMs: 1_000, maxClockSkewMs: 500 } as const;
+export const EFFECT_LEASE = {
+  leaseMs: 10_000,
+  heartbeatMs: 2_500,
+  safetyMarginMs: 1_000,
+  maxClockSkewMs: 500,
+} as const;
 
 export interface EffectWorker {
   readonly clock: StoreClock;

@@ -2,6 +2,7 @@
  * A fault transport for the store: forwards DynamoDB requests to a real backend and, by rule, does to them what networks
  * and servers do: hold, lose, repeat, refuse, or never answer. Tests await what happened; they never wait for time.
  */
+import { randomUUID } from 'node:crypto';
 import { Agent, createServer, request, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
@@ -14,6 +15,8 @@ export type Fault =
   | { readonly kind: 'lose the request' }
   /** The connection is cut at once; the request is sent on late, by `release()`. */
   | { readonly kind: 'deliver late' }
+  /** Sent on with another request token, as if the server had forgotten the first one (a restart, ten minutes). */
+  | { readonly kind: 'under another token' }
   /** Sent on twice, as a network or proxy may do; the second answer is returned. */
   | { readonly kind: 'send twice' }
   /** Never sent on, never answered; the connection stays open. */
@@ -57,8 +60,6 @@ export interface StoreTransport {
   fault(operation: string, fault: Fault, options?: RuleOptions): Rule;
   /** Ends all rules. What is held stays held. */
   heal(): void;
-  /** Points at another backend: the old one was restarted elsewhere. */
-  pointAt(backendEndpoint: string): void;
   close(): Promise<void>;
 }
 
@@ -68,12 +69,14 @@ interface Answer {
   readonly body: Buffer;
 }
 
+/** Sends a request on, with another body when one is given. */
+type Forward = (payload?: Buffer) => Promise<Answer>;
+
 const LOOPBACK = '127.0.0.1';
 const CONTENT_TYPE = 'application/x-amz-json-1.0';
 
 export async function startStoreTransport(backendEndpoint: string): Promise<StoreTransport> {
   const agent = new Agent({ keepAlive: true });
-  let backend = backendEndpoint;
   let rules: ActiveRule[] = [];
   let seen: SeenRequest[] = [];
 
@@ -88,7 +91,7 @@ export async function startStoreTransport(backendEndpoint: string): Promise<Stor
     const operation = String(incoming.headers['x-amz-target']).split('.').at(-1) ?? '';
     const body = JSON.parse(raw.toString()) as RequestBody;
     seen.push({ operation, body });
-    const forward = (): Promise<Answer> => send(agent, backend, { incoming, raw });
+    const forward: Forward = (payload = raw) => send(agent, backendEndpoint, { incoming, raw: payload });
     const rule = rules.find((candidate) => candidate.takes(operation, body));
     const answer = rule === undefined ? await forward() : await rule.apply(body, forward);
     if (answer === 'cut') incoming.socket.destroy();
@@ -113,9 +116,6 @@ export async function startStoreTransport(backendEndpoint: string): Promise<Stor
     },
     heal() {
       rules = [];
-    },
-    pointAt(endpoint) {
-      backend = endpoint;
     },
     async close() {
       server.closeAllConnections();
@@ -151,7 +151,7 @@ class ActiveRule implements Rule {
     return this.#matched >= nth && this.#matched < nth + times;
   }
 
-  async apply(body: RequestBody, forward: () => Promise<Answer>): Promise<Answer | 'cut' | 'silence'> {
+  async apply(body: RequestBody, forward: Forward): Promise<Answer | 'cut' | 'silence'> {
     this.hits += 1;
     const fault = this.#fault;
     const isApplied = fault.kind === 'lose the answer' || fault.kind === 'send twice';
@@ -163,6 +163,8 @@ class ActiveRule implements Rule {
         return held ?? 'cut';
       case 'send twice':
         return forward();
+      case 'under another token':
+        return forward(Buffer.from(JSON.stringify({ ...body, ClientRequestToken: randomUUID() })));
       case 'deliver late':
       case 'lose the answer':
       case 'lose the request':
@@ -180,7 +182,7 @@ class ActiveRule implements Rule {
     await Promise.all(this.#held.splice(0).map((send_) => send_()));
   }
 
-  #hold(forward: () => Promise<Answer>): Promise<Answer> {
+  #hold(forward: Forward): Promise<Answer> {
     const answered = Promise.withResolvers<Answer>();
     this.#held.push(async () => {
       const answer = await forward();
@@ -211,8 +213,9 @@ async function bodyOf(message: IncomingMessage): Promise<Buffer> {
 
 function send(agent: Agent, backend: string, original: { incoming: IncomingMessage; raw: Buffer }): Promise<Answer> {
   const { incoming, raw } = original;
+  const headers = { ...incoming.headers, 'content-length': String(raw.length) };
   return new Promise((resolve, reject) => {
-    const outgoing = request(backend, { agent, method: incoming.method ?? 'POST', path: incoming.url, headers: incoming.headers });
+    const outgoing = request(backend, { agent, method: incoming.method ?? 'POST', path: incoming.url, headers });
     outgoing.on('error', reject);
     outgoing.on('response', (response) => {
       bodyOf(response).then((body) => {

@@ -105,12 +105,10 @@ export class StoreProxy {
   }
 
   async #forward(request: IncomingMessage, body: string): Promise<StoreAnswer> {
-    const { authorization, 'x-amz-target': target } = request.headers;
-    const headers = {
-      'content-type': 'application/x-amz-json-1.0',
-      'x-amz-target': String(target),
-      authorization: String(authorization),
-    };
+    const headers: Record<string, string> = {};
+    for (const name of ['content-type', 'x-amz-target', 'x-amz-date', 'authorization']) {
+      headers[name] = String(request.headers[name]);
+    }
     const answer = await fetch(this.#target, { method: 'POST', headers, body });
     return { status: answer.status, body: await answer.text() };
   }
@@ -118,5 +116,8 @@ export class StoreProxy {
 
 /** An answer with an error, as DynamoDB writes it. */
 export function storeError(status: number, name: string): StoreAnswer {
-  return { status, body: JSON.stringify({ __type: `com.amazonaws.dynamodb.v20120810#${name}`, message: 'by the test' }) };
+  return {
+    status,
+    body: JSON.stringify({ __type: `com.amazonaws.dynamodb.v20120810#${name}`, message: 'by the test' }),
+  };
 }

@@ -14,7 +14,7 @@ import { afterAll, beforeAll, onTestFinished } from 'vitest';
 import type { Clock, Random } from '../../src/clock.ts';
 import { startLocalBackends, type LocalBackends } from '../../src/local/backends.ts';
 import { CHARGE_REQUESTED, type Charge } from '../../src/messages/charge.ts';
-import { createQueueClient } from '../../src/queues/client.ts';
+import { createPollingClient, createQueueClient } from '../../src/queues/client.ts';
 import { createQueuePair, type QueuePair } from '../../src/queues/create-queues.ts';
 import { NOTICE_ATTRIBUTE, parseNotice, type DeadLetterNotice } from '../../src/queues/dead-letter-notice.ts';
 import { createStore, type Store } from '../../src/store/store.ts';
@@ -32,7 +32,10 @@ import { CountingProvider } from './worker-provider.ts';
 const CREDENTIALS = { region: 'us-east-1', credentials: { accessKeyId: 'test', secretAccessKey: 'test' } };
 
 export interface Lab {
-  /** Queues of their own for one test; everything is stopped when the test ends. */
+  /**
+   * Queues of their own for one test; everything is stopped when the test ends. A message that nobody gives back comes
+   * again after `visibilityTimeoutSeconds`. @defaultValue 30, so that a slow machine sees no redelivery
+   */
   open(settings?: { visibilityTimeoutSeconds?: number; maxReceiveCount?: number }): Promise<Bench>;
   readonly dynamodbEndpoint: string;
   readonly sqsEndpoint: string;
@@ -58,7 +61,7 @@ export function workerLab(): Lab {
   });
 
   return {
-    async open({ visibilityTimeoutSeconds = 2, maxReceiveCount = 100 } = {}) {
+    async open({ visibilityTimeoutSeconds = 30, maxReceiveCount = 100 } = {}) {
       if (backends === undefined || store === undefined || client === undefined) throw new Error('not started');
       opened += 1;
       const settings = { visibilityTimeoutSeconds, maxReceiveCount, retentionSeconds: 3_600 };
@@ -158,7 +161,7 @@ export class Bench {
     const store = createStore({ ...CREDENTIALS, endpoint, random, ...(clock !== undefined && { clock }) });
     const sqs = { ...CREDENTIALS, endpoint: this.#parts.backends.sqsEndpoint };
     const client = createQueueClient(sqs);
-    const pollingClient = createQueueClient({ ...sqs, requestTimeoutMs: 30_000, maxAttempts: 1 });
+    const pollingClient = createPollingClient(sqs);
     prepare?.({ client, pollingClient });
     const outcomes = new Journal<DeliveryReport>();
     const deliveries = new Journal<Delivery>();
@@ -218,15 +221,15 @@ export class Bench {
     return names.reduce((sum, name) => sum + Number(Attributes[name] ?? 0), 0);
   }
 
-  /** What can be received now, without waiting; hidden for a minute afterwards. */
-  async receive(url: string = this.queueUrl): Promise<SqsMessage[]> {
+  /** What can be received; hidden for a minute afterwards. Waits for the first of them only. */
+  async receive(url: string = this.queueUrl, waitTimeSeconds = 0): Promise<SqsMessage[]> {
     const messages: SqsMessage[] = [];
     for (;;) {
       const { Messages = [] } = await this.client.send(
         new ReceiveMessageCommand({
           QueueUrl: url,
           MaxNumberOfMessages: 10,
-          WaitTimeSeconds: 0,
+          WaitTimeSeconds: messages.length === 0 ? waitTimeSeconds : 0,
           VisibilityTimeout: 60,
           MessageAttributeNames: ['All'],
           MessageSystemAttributeNames: ['ApproximateReceiveCount'],
@@ -235,6 +238,13 @@ export class Bench {
       if (Messages.length === 0) return messages;
       messages.push(...Messages);
     }
+  }
+
+  /** Takes `count` messages off the queue as another worker would, waiting until they are visible. */
+  async whenGivenBack(count: number): Promise<SqsMessage[]> {
+    const messages: SqsMessage[] = [];
+    while (messages.length < count) messages.push(...(await this.receive(this.queueUrl, 5)));
+    return messages;
   }
 
   /** Deletes a message behind the worker's back. */

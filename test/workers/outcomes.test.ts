@@ -16,7 +16,12 @@ test('completes a new charge: one provider charge, one ledger entry, the balance
 
   expect(report).toMatchObject({
     key: 'r1',
-    outcome: { kind: 'completed', attempt: 1, takenOver: false, response: { requestId: 'r1', providerChargeId: 'ch_1' } },
+    outcome: {
+      kind: 'completed',
+      attempt: 1,
+      takenOver: false,
+      response: { requestId: 'r1', providerChargeId: 'ch_1' },
+    },
   });
   expect(await bench.ledgerEntry()).toMatchObject({ amountMinor: 1_250, currency: 'EUR', providerChargeId: 'ch_1' });
   expect(await bench.record()).toMatchObject({ status: 'COMPLETED', attempts: 1 });
@@ -50,7 +55,11 @@ test('rejects what the provider declines, and replays the rejection to a duplica
   const reason = 'the payment provider declined: no funds';
   expect(first?.outcome).toEqual({ kind: 'rejected', reason, attempt: 1, takenOver: false });
   expect(replay?.outcome).toEqual({ kind: 'replayed', answer: { status: 'REJECTED', reason } });
-  expect([bench.provider.calls.entries.length, await bench.ledgerEntry(), await bench.depth()]).toEqual([1, undefined, 0]);
+  expect([bench.provider.calls.entries.length, await bench.ledgerEntry(), await bench.depth()]).toEqual([
+    1,
+    undefined,
+    0,
+  ]);
 });
 
 test('rejects a charge in another currency than the account without asking the provider', async () => {
@@ -196,7 +205,10 @@ test('M24 refuses effects that no item can hold before anything is applied', asy
 
   const [report] = await run.when('exhausted');
 
-  expect(report?.outcome).toMatchObject({ attempts: 1, error: expect.stringContaining('large: an item of at most') as string });
+  expect(report?.outcome).toMatchObject({
+    attempts: 1,
+    error: expect.stringContaining('large: an item of at most') as string,
+  });
   expect(await bench.store.get(counterKey(counter))).toBeUndefined();
 });
 

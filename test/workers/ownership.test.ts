@@ -1,9 +1,13 @@
 import type { ChangeMessageVisibilityCommandInput, DeleteMessageBatchCommandInput } from '@aws-sdk/client-sqs';
 import { expect, test } from 'vitest';
+import { LeaseLostError } from '../../src/store/held-lease.ts';
 import { VisibilityLostError } from '../../src/workers/heartbeat.ts';
 import { TestClock } from '../support/worker-clock.ts';
+import { noteBody, noteHandler } from '../support/worker-contract.ts';
 import { interceptCommand, serviceError } from '../support/worker-faults.ts';
 import { workerLab, type Bench } from '../support/worker-fixture.ts';
+import { Journal } from '../support/worker-journal.ts';
+import { until } from '../support/until.ts';
 
 const lab = workerLab();
 
@@ -24,7 +28,7 @@ async function stalledOwner(bench: Bench) {
 }
 
 test('M1 a late loser that fails cannot give back or change what another has finished', async () => {
-  const bench = await lab.open();
+  const bench = await lab.open({ visibilityTimeoutSeconds: 2 });
   const { owner, stall } = await stalledOwner(bench);
   const next = bench.run({ name: 'b' });
   const [finished] = await next.when('completed');
@@ -42,7 +46,7 @@ test('M1 a late loser that fails cannot give back or change what another has fin
 });
 
 test('M1 a late loser that succeeds cannot commit a second time', async () => {
-  const bench = await lab.open();
+  const bench = await lab.open({ visibilityTimeoutSeconds: 2 });
   const { owner, stall } = await stalledOwner(bench);
   const next = bench.run({ name: 'b' });
   await next.when('completed');
@@ -57,7 +61,7 @@ test('M1 a late loser that succeeds cannot commit a second time', async () => {
 });
 
 test('M1 a late loser does not free the record while the new owner works', async () => {
-  const bench = await lab.open();
+  const bench = await lab.open({ visibilityTimeoutSeconds: 2 });
   const { owner, stall } = await stalledOwner(bench);
   const atWork = Promise.withResolvers<void>();
   bench.provider.beforeAnswer = () => atWork.promise;
@@ -72,6 +76,41 @@ test('M1 a late loser does not free the record while the new owner works', async
 
   expect(recorded).toMatchObject({ status: 'IN_PROGRESS', holder: 'b', owner: expect.any(String) as string });
   expect([bench.provider.charges.length, await bench.balance()]).toEqual([1, 1_250]);
+});
+
+test('L9 a stopped process that was taken over from makes no outside call when it goes on', async () => {
+  const bench = await lab.open({ visibilityTimeoutSeconds: 2 });
+  const clock = new TestClock();
+  const stall = Promise.withResolvers<void>();
+  const calls: string[] = [];
+  const lateErrors = new Journal<unknown>();
+  const handlerOf = (name: string) =>
+    noteHandler(async (_message, { step }) => {
+      if (name === 'a') {
+        clock.freeze();
+        await stall.promise;
+      }
+      const call = (): Promise<number> => Promise.resolve(calls.push(name));
+      await step('call', { idempotentForMs: 3_600_000 }, call).catch((error: unknown) => {
+        lateErrors.add(error);
+        throw error;
+      });
+      return { kind: 'completed', response: name, effects: [] };
+    });
+  await bench.send(noteBody({ id: 'n1', text: '' }));
+  const owner = bench.run({ name: 'a', clock, concurrency: 1, handlers: [handlerOf('a')] });
+  await owner.deliveries.when(1);
+  const next = bench.run({ name: 'b', handlers: [handlerOf('b')] });
+  await next.when('completed');
+
+  clock.thaw();
+  const [lost] = await owner.when('lost');
+  stall.resolve();
+  const [lateError] = await lateErrors.when(1);
+
+  expect(lost?.outcome).toEqual({ kind: 'lost', reason: 'stolen' });
+  expect(lateError).toBeInstanceOf(LeaseLostError);
+  expect(calls).toEqual(['b']);
 });
 
 test('L25 a wall clock that jumps past the lease costs a renewal and not the charge', async () => {
@@ -107,7 +146,7 @@ test('M6 hides five concurrent copies while the owner works, and spends no attem
 });
 
 test('M11 a duplicate that finds the owner at work writes nothing', async () => {
-  const bench = await lab.open({ visibilityTimeoutSeconds: 30 });
+  const bench = await lab.open();
   const atWork = Promise.withResolvers<void>();
   bench.provider.beforeCharge = () => atWork.promise;
   await bench.send(bench.chargeBody());
@@ -127,7 +166,7 @@ test('M11 a duplicate that finds the owner at work writes nothing', async () => 
 });
 
 test('M14 a dead receipt handle stops the beats and the handler, and nothing is deleted', async () => {
-  const bench = await lab.open();
+  const bench = await lab.open({ visibilityTimeoutSeconds: 2 });
   const beats: string[] = [];
   const deletes: string[] = [];
   bench.provider.beforeCharge = ({ nth, signal }) => {
@@ -184,8 +223,40 @@ test('a message that was deleted while its handler works is told as lost', async
   expect([await bench.depth(), await bench.ledgerEntry()]).toEqual([0, undefined]);
 });
 
-test('M15 keeps a message hidden for as long as its handler works, with at most one change per beat', async () => {
+test('a beat that is under way is over before the message is settled', async () => {
   const bench = await lab.open();
+  const order: string[] = [];
+  const atWork = Promise.withResolvers<void>();
+  bench.provider.beforeCharge = ({ nth }) => (nth === 1 ? atWork.promise : undefined);
+  await bench.send(bench.chargeBody());
+  const run = bench.run({
+    prepare: ({ client }) => {
+      interceptCommand<ChangeMessageVisibilityCommandInput, never>(
+        client,
+        'ChangeMessageVisibilityCommand',
+        async (input, send) => {
+          const isBeat = input.VisibilityTimeout === 30;
+          if (!isBeat) order.push('settlement');
+          if (isBeat && order.length === 0) {
+            order.push('beat begins');
+            atWork.reject(new Error('the handler fails while the beat is on its way'));
+            await until(async () => (await bench.record())?.['status'] === 'FAILED');
+          }
+          const answer = await send();
+          if (isBeat) order.push('beat ends');
+          return answer;
+        },
+      );
+    },
+  });
+
+  await run.when('completed');
+
+  expect(order).toEqual(['beat begins', 'beat ends', 'settlement']);
+});
+
+test('M15 keeps a message hidden for as long as its handler works, with at most one change per beat', async () => {
+  const bench = await lab.open({ visibilityTimeoutSeconds: 2 });
   let beats = 0;
   const atWork = Promise.withResolvers<void>();
   bench.provider.beforeCharge = () => atWork.promise;

@@ -143,7 +143,7 @@ test('stays in doubt over an attempt that fails before it comes to the call', as
 });
 
 test('stays in doubt when every attempt was cut off and the message was dead-lettered', async () => {
-  const bench = await lab.open();
+  const bench = await lab.open({ visibilityTimeoutSeconds: 2 });
   const clock = new TestClock();
   const isOver = Promise.withResolvers<void>();
   bench.provider.beforeAnswer = ({ nth }) => (nth === 1 ? isOver.promise : undefined);
@@ -215,6 +215,9 @@ test.each([
 
   const [report] = await run.when('exhausted');
 
-  expect(report?.outcome).toMatchObject({ attempts: 1, error: expect.stringContaining('step: 1 wrong option') as string });
+  expect(report?.outcome).toMatchObject({
+    attempts: 1,
+    error: expect.stringContaining('step: 1 wrong option') as string,
+  });
   expect(calls).toEqual(names.slice(1));
 });

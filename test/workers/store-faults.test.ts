@@ -12,9 +12,9 @@ afterAll(async () => {
   await proxy.stop();
 });
 
-async function openBench() {
+async function openBench(settings: { visibilityTimeoutSeconds?: number } = {}) {
   proxy.fault = (_request, forward) => forward();
-  return { bench: await lab.open(), dynamodbEndpoint: proxy.endpoint };
+  return { bench: await lab.open(settings), dynamodbEndpoint: proxy.endpoint };
 }
 
 /** Applies the first `times` commits and answers each with `answer` instead. */
@@ -98,7 +98,7 @@ test('M19 starts no handler while the store cannot be reached, and loses no mess
   const reports = await run.when('completed', 3);
 
   expect(callsWhileDown).toBe(0);
-  expect(reports.map(({ key }) => key).toSorted()).toEqual(requestIds);
+  expect(reports.map(({ key }) => String(key)).toSorted()).toEqual(requestIds);
   expect(reports.map(({ outcome }) => outcome)).toMatchObject(requestIds.map(() => ({ attempt: 1, takenOver: false })));
   expect([bench.provider.charges.length, await bench.balance(), await bench.deadLetters()]).toEqual([3, 3_750, []]);
 });
@@ -148,7 +148,7 @@ test('L13 keeps the lease over beats that fail, and completes', async () => {
 });
 
 test('L13 is told of the loss when no beat comes through for a lease, and touches nothing', async () => {
-  const { bench, dynamodbEndpoint } = await openBench();
+  const { bench, dynamodbEndpoint } = await openBench({ visibilityTimeoutSeconds: 2 });
   const atWork = Promise.withResolvers<void>();
   bench.provider.beforeCharge = ({ nth }) => {
     if (nth > 1) return;

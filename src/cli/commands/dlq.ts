@@ -1,14 +1,13 @@
 /** `onlyonce dlq ls|show|redrive`: what is on a dead-letter queue, why, and back with it. */
 import { Argument, Command, Option } from 'commander';
 import { isoTime } from '../../clock.ts';
-import { bodyDigest, type DeadLetterNotice } from '../../queues/dead-letter-notice.ts';
 import { readDeadLetters, redrive, type DeadLetter } from '../../queues/dead-letters.ts';
-import { deadLetterKey } from '../../store/table.ts';
-import { queueName, type Flow } from '../../queues/topology.ts';
+import type { Flow } from '../../queues/topology.ts';
 import { groupBy } from '../../verify/invariants.ts';
 import { confirm } from '../confirm.ts';
-import { connect, type Connection } from '../connection.ts';
+import { connect } from '../connection.ts';
 import { CommandError, EXIT } from '../exit-codes.ts';
+import { withKeptNotices } from '../kept-notice.ts';
 import { numberOption, parseFlow, withConnection, type ConnectionFlags } from '../options.ts';
 import { createOutput, textTable } from '../output.ts';
 
@@ -108,11 +107,13 @@ async function redriveLetters(flow: Flow, flags: RedriveFlags): Promise<void> {
     return;
   }
   await confirm(`Send dead letters of ${deadLetterQueue.name} back to ${queue.name}?`, flags.yes === true);
+  // The reason of a letter may be in the table, where the queue cannot see it: those that fit are looked up before.
+  const fitting = flags.reason === undefined ? undefined : new Set((await scope.read()).filter(accepts).map(idOf));
   let count = 0;
   const urls = { from: deadLetterQueue.url, to: queue.url };
   const moved = await redrive(connection.queues, urls, {
     limit: flags.limit,
-    accepts,
+    accepts: (letter) => fitting === undefined || fitting.has(idOf(letter)),
     onMoved: () => {
       count += 1;
       output.progress(`moved ${String(count)}`);
@@ -130,22 +131,14 @@ async function open(flow: Flow, flags: DlqFlags) {
     deadLetterQueue,
     async read(): Promise<DeadLetter[]> {
       const letters = await readDeadLetters(connection.queues, deadLetterQueue.url, { limit: flags.limit });
-      return Promise.all(letters.map((letter) => withKeptNotice(letter, flow, { connection, flags })));
+      return withKeptNotices(letters, queue.name, connection.store);
     },
     [Symbol.asyncDispose]: () => connection.close(),
   };
 }
 
-/** A copy that had no room for its reason left it in the table. */
-async function withKeptNotice(
-  letter: DeadLetter,
-  flow: Flow,
-  context: { connection: Connection; flags: DlqFlags },
-): Promise<DeadLetter> {
-  if (letter.notice !== undefined) return letter;
-  const queue = queueName(flow, context.flags.prefix);
-  const item = await context.connection.store.get(deadLetterKey(queue, bodyDigest(letter.body)));
-  return item === undefined ? letter : { ...letter, notice: item['notice'] as DeadLetterNotice };
+function idOf(letter: DeadLetter): string {
+  return letter.messageId;
 }
 
 function reasonOf(letter: DeadLetter): string {

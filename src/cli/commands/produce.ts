@@ -1,5 +1,6 @@
 /** `onlyonce produce charges`: sends charges from a file, from standard input, or generated from a seed. */
 import { createReadStream } from 'node:fs';
+import { addAbortSignal } from 'node:stream';
 import { Argument, Command } from 'commander';
 import { systemRandom } from '../../clock.ts';
 import { CHARGE_REQUESTED } from '../../messages/charge.ts';
@@ -57,7 +58,7 @@ async function produce(flow: Flow, file: string | undefined, flags: ProduceFlags
     const { queue } = await connection.find(flow);
     const producer = createProducer({ client: connection.queues, queueUrl: queue.url });
     const tally = { sent: 0, failed: 0, bad: 0 };
-    const source = file === undefined ? generated(flags.count, seed) : read(file, { output, tally });
+    const source = file === undefined ? generated(flags.count, seed) : read(file, { output, tally, signal });
     let chunkNumber = 0;
     for await (const chunk of inChunks(source)) {
       const isFirst = chunkNumber === 0;
@@ -75,6 +76,10 @@ async function produce(flow: Flow, file: string | undefined, flags: ProduceFlags
       `sent ${String(tally.sent)} to ${queue.name}, failed ${String(tally.failed)}, bad lines ${String(tally.bad)}, seed ${String(seed)}`,
     );
     process.exitCode = exitCode(tally, signal.aborted);
+  } catch (error) {
+    // A source that was cut off by the interruption has no fault of its own.
+    if (!signal.aborted) throw error;
+    process.exitCode = EXIT.interrupted;
   } finally {
     await connection.close();
   }
@@ -121,8 +126,9 @@ async function* generated(count: number, seed: number): AsyncGenerator<EncodedMe
   for (const charge of generateCharges({ count, seed })) yield encodeMessage(CHARGE_REQUESTED, charge);
 }
 
-async function* read(file: string, scope: { output: Output; tally: Tally }): AsyncGenerator<EncodedMessage> {
-  const stream: AsyncIterable<Uint8Array> = file === '-' ? process.stdin : createReadStream(file);
+async function* read(file: string, scope: Omit<SendScope, 'producer'>): AsyncGenerator<EncodedMessage> {
+  // Standard input may bring nothing for hours: the interruption must not wait for it.
+  const stream = addAbortSignal(scope.signal, file === '-' ? process.stdin : createReadStream(file));
   for await (const line of readCharges(stream)) {
     if (line.kind === 'charge') {
       yield encodeMessage(CHARGE_REQUESTED, line.charge);

@@ -1,4 +1,6 @@
 /** `onlyonce up`: local SQS, DynamoDB and payment provider in the foreground, ready for use. */
+import { mkdir } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { Command, Option } from 'commander';
 import { startLocalBackends } from '../../local/backends.ts';
 import { endpointsOf, openConnection } from '../connection.ts';
@@ -38,6 +40,8 @@ export function upCommand(): Command {
 async function up(flags: UpFlags): Promise<void> {
   const output = createOutput(flags.json === true);
   const interrupted = interruption();
+  for (const file of [flags.data, flags.journal])
+    if (file !== undefined) await mkdir(dirname(file), { recursive: true });
   const backends = await startLocalBackends({
     sqsPort: flags.sqsPort,
     dynamodbPort: flags.dynamodbPort,

@@ -13,6 +13,8 @@ interface VerifyFlags extends ConnectionFlags {
   readonly sent?: string;
 }
 
+const MAX_EXAMPLES = 3;
+
 export function verifyCommand(): Command {
   return withConnection(new Command('verify'))
     .description('check that every effect happened once and no message was lost; exit code 1 when one does not hold')
@@ -53,8 +55,10 @@ function invariantsText(invariants: readonly Invariant[]): string {
   ]);
 }
 
+/** A few examples for each broken invariant; with --json all that were kept are in the data. */
 export function noteViolations(invariants: readonly Invariant[], output: Output): void {
   for (const { id, violations } of invariants) {
-    for (const violation of violations) output.note(`${id}: ${violation}`);
+    for (const violation of violations.slice(0, MAX_EXAMPLES)) output.note(`${id}: ${violation}`);
+    if (violations.length > MAX_EXAMPLES) output.note(`${id}: and more, see --json`);
   }
 }

@@ -9,7 +9,7 @@ import { WORKER_DEFAULTS } from '../../workers/options.ts';
 import { createWorker, type Worker } from '../../workers/worker.ts';
 import { connect, type Connection, type FlowQueues } from '../connection.ts';
 import { createUnprotectedWorker } from '../demo/unprotected-worker.ts';
-import { demandLocal } from '../endpoints.ts';
+import { demandLocal, givenEndpoints } from '../endpoints.ts';
 import { EXIT } from '../exit-codes.ts';
 import { interruption } from '../interruption.ts';
 import { numberOption, parseFlow, withConnection, type ConnectionFlags } from '../options.ts';
@@ -94,6 +94,9 @@ export function workCommand(): Command {
 async function work(flow: Flow, flags: WorkFlags): Promise<void> {
   const output = createOutput(flags.json === true);
   const interrupted = interruption();
+  const given = givenEndpoints(flags);
+  // Asked before anything is sent there.
+  if (given !== undefined && flags.protection === 'none') demandLocal(given, 'work --protection none');
   const connection = await connect(flags, output);
   try {
     const queues = await connection.find(flow);
@@ -157,7 +160,6 @@ function buildWorker({ connection, queues, flags, baseUrl, output }: WorkScope):
 }
 
 function buildUnprotected({ connection, queues, flags, baseUrl, output }: WorkScope): Worker {
-  demandLocal(connection.endpoints, 'work --protection none');
   output.note(`${flags.name}: WITHOUT PROTECTION: charges will be made more than once`);
   return createUnprotectedWorker({
     queueUrl: queues.queue.url,

@@ -11,7 +11,7 @@
 import { equals, all, any, attributeAbsent, oneOf } from './conditions.ts';
 import { repeatedUpdate } from './conditional-update.ts';
 import { ifAbsent, plus, previous, type Change } from './expressions.ts';
-import type { HeldLease, HeldLeaseDependencies } from './held-lease.ts';
+import { LeaseLostError, type HeldLease, type HeldLeaseDependencies } from './held-lease.ts';
 import { heldBy, wasTakenOver } from './lease-grant.ts';
 import { numberOf } from './plain-item.ts';
 import { fenceAndFinish, type Leases } from './leases.ts';
@@ -132,6 +132,8 @@ export function createEffectRecords(deps: EffectRecordDependencies): EffectRecor
     const effects = verdict.status === 'COMPLETED' ? verdict.effects : [];
     const actions = [{ ...fenceAndFinish(effect.lease, change), label: RECORD_LABEL }, ...effects];
     await effect.lease.exclusively(async () => {
+      // Another commit of this holder came first: its landing must not be taken for that of this verdict.
+      if (effect.lease.isEnded) throw new LeaseLostError('released', effect.lease.grant);
       try {
         await deps.transactions.write(actions, signal === undefined ? {} : { signal });
       } catch (error) {

@@ -138,6 +138,11 @@ export class HeldLease {
     });
   }
 
+  /** True once a commit or a release has ended it. */
+  get isEnded(): boolean {
+    return this.#ended;
+  }
+
   /** The lease ended with a commit or a release: no more renewals, no loss will be told. */
   end(): void {
     this.#ended = true;

@@ -54,7 +54,7 @@ describe('docs/command-line.md', () => {
     const own = name === 'up' ? all : all.filter((option) => !shared.includes(option));
 
     expect(documented(name)).toEqual(own);
-    if (name !== 'up') expect(all).toEqual(expect.arrayContaining(shared));
+    expect(shared.filter((option) => !all.includes(option) && name !== 'up')).toEqual([]);
   });
 
   it('has a section for each command and for nothing else', () => {
@@ -125,14 +125,15 @@ describe('docs/errors.md', () => {
 
   /** The members of a union of texts, as they stand in the source. */
   function membersOf(file: string, type: string): string[] {
-    const declaration = new RegExp(`type ${type} =([^;]+);`).exec(sources.get(file) ?? '')?.[1] ?? '';
-    return [...declaration.matchAll(/'([^']+)'/g)].map(([, member = '']) => member);
+    const declaration = new RegExp(`type ${type} =([^]*?);\\n\\n`).exec(sources.get(file) ?? '')?.[1] ?? '';
+    return [...declaration.matchAll(/'([\w-]+)'/g)].map(([, member = '']) => member);
   }
 
   it('lists every code of an error once', () => {
-    const codes = [...sources.values()].flatMap((source) =>
-      [...source.matchAll(/readonly code = '(\w+)'/g)].map(([, code = '']) => code),
-    );
+    const codes = [...sources]
+      // The local provider's own error never leaves its process: it becomes an HTTP answer.
+      .filter(([name]) => name !== 'src/payments/http-json.ts')
+      .flatMap(([, source]) => [...source.matchAll(/readonly code = '(\w+)'/g)].map(([, code = '']) => code));
 
     expect(firstCells('').toSorted()).toEqual(codes.toSorted());
   });

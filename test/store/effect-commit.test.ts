@@ -113,6 +113,23 @@ describe('a commit', () => {
     expect([await scene.record(), effect.lease.isHeld()]).toEqual([before, true]);
   });
 
+  test('beside another of the same holder is refused: only one verdict was applied', async () => {
+    // Arrange
+    const scene = effectScene(bench);
+    const { effects } = scene.worker();
+    const effect = claimedOf(await effects.claim(scene.request));
+
+    // Act
+    const [first, second] = await Promise.all([
+      failureOf(effects.commit(effect, scene.verdict('first'))),
+      failureOf(effects.commit(effect, { status: 'REJECTED', reason: 'second' })),
+    ]);
+
+    // Assert
+    expect([first, second]).toMatchObject([undefined, { code: 'LEASE_LOST', reason: 'released' }]);
+    expect(await scene.record()).toMatchObject({ status: 'COMPLETED', response: { json: '"first"' } });
+  });
+
   test('waits for a beat that is on its way', async () => {
     // Arrange
     const scene = effectScene(bench);

@@ -192,7 +192,7 @@ test('a key is charged at most once and has one answer, whatever is lost, late o
         regranted += tokens.length > 1 ? 1 : 0;
       }
     }),
-    { numRuns: 25 },
+    { numRuns: 40 },
   );
   // A run in which nothing was charged or granted again would prove nothing.
   expect([charged > 0, regranted > 0]).toEqual([true, true]);

@@ -7,7 +7,7 @@ import type { StoreOptions } from '../../src/store/store.ts';
 import type { StoreBench } from './store-bench.ts';
 import { StoreClock } from './store-clock.ts';
 
-export const EFFECT_LEASE = {
+const EFFECT_LEASE = {
   leaseMs: 10_000,
   heartbeatMs: 2_500,
   safetyMarginMs: 1_000,

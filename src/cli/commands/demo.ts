@@ -25,6 +25,7 @@ interface DemoFlags extends ConnectionFlags {
 const MAX_SEED = 2_147_483_647;
 const LEASE_MS = 3_000;
 const VISIBILITY_SECONDS = 5;
+const INTERRUPTED_GRACE_MS = 1_000;
 /** The unprotected worker has nothing but the queue's own redrive policy to get rid of what it cannot read. */
 const MAX_RECEIVES_UNPROTECTED = 5;
 
@@ -79,7 +80,8 @@ async function demo(flags: DemoFlags): Promise<void> {
       visibilitySeconds: VISIBILITY_SECONDS,
     });
     stack.defer(async () => {
-      await crew.dismiss();
+      // A worker whose answer is held back would wait for it, and whoever pressed Ctrl-C with it.
+      await crew.dismiss(signal.aborted ? { graceMs: INTERRUPTED_GRACE_MS } : {});
     });
     const scope = { connection, queues, crew, providerUrl: provider.url, seed, protection, workers, output, signal };
     const { result, sends } = await runDemo(scope);

@@ -24,8 +24,11 @@ export interface Crew {
   thaw(name: string): void;
   /** Resolves with the first event, past or coming, that fits. */
   until(fits: (event: WorkEvent) => boolean): Promise<WorkEvent>;
-  /** Ends every worker as an orchestrator would; names those that did not end in order. */
-  dismiss(): Promise<readonly string[]>;
+  /**
+   * Ends every worker as an orchestrator would; names those that did not end in order.
+   * @param options.graceMs how long a worker may take to finish what it has begun. Unit: ms. @defaultValue 15000
+   */
+  dismiss(options?: { readonly graceMs?: number }): Promise<readonly string[]>;
 }
 
 const STOP_GRACE_MS = 15_000;
@@ -85,9 +88,9 @@ export function createCrew(options: CrewOptions): Crew {
     thaw(name) {
       get(name).signal('SIGCONT');
     },
-    async dismiss() {
+    async dismiss({ graceMs = STOP_GRACE_MS } = {}) {
       const running = [...workers.values()].filter((child) => child.isRunning());
-      await Promise.all(running.map((child) => child.stop({ graceMs: STOP_GRACE_MS })));
+      await Promise.all(running.map((child) => child.stop({ graceMs })));
       const ends = await Promise.all(running.map(async (child) => ({ name: child.name, end: await child.exited })));
       return ends.filter(({ end }) => end.code !== 0).map(({ name }) => name);
     },

@@ -24,7 +24,8 @@ function ignoreClosedPipe(error: NodeJS.ErrnoException): void {
 
 /** What the SDK and the system say names a fault; this says what to do about it. */
 function adviceFor(error: unknown): string {
-  const isUnreachable = error instanceof BackendError ? error.reason === 'unreachable' : classifyFault(error) === 'unreachable';
+  const isUnreachable =
+    error instanceof BackendError ? error.reason === 'unreachable' : classifyFault(error) === 'unreachable';
   if (isUnreachable) return '\nNothing answers there: check the endpoints, or start local ones with "onlyonce up".';
   return lacksRegion(error) ? ': name one with --region or AWS_REGION' : '';
 }

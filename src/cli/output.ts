@@ -57,6 +57,16 @@ export function textTable(rows: readonly (readonly (string | number)[])[]): stri
     .join('\n');
 }
 
+/** A name and a value a line. */
+export function textFields(fields: Readonly<Record<string, unknown>>): string {
+  return textTable(
+    Object.entries(fields).map(([name, value]) => [
+      name,
+      typeof value === 'string' ? value : (JSON.stringify(value) ?? '-'),
+    ]),
+  );
+}
+
 export function isLogLevel(text: string): text is LogLevel {
   return (LOG_LEVELS as readonly string[]).includes(text);
 }

@@ -64,18 +64,22 @@ export async function redrive(
 ): Promise<number> {
   const passed: SqsMessage[] = [];
   const seen = new Set<string | undefined>();
+  // A worker that runs meanwhile may dead-letter again what was just moved: that is left for people to look at.
+  const sentBack = new Set<string | undefined>();
+  const isWanted = (letter: DeadLetter): boolean =>
+    options.accepts(letter) && !sentBack.has(letter.notice?.messageId) && !sentBack.has(letter.messageId);
   let moved = 0;
   try {
     while (moved < options.limit) {
       const messages = await receive(client, urls.from, options.limit - moved);
-      const wanted = messages.filter((message) => options.accepts(toDeadLetter(message)));
+      const wanted = messages.filter((message) => isWanted(toDeadLetter(message)));
       const unwanted = messages.filter((message) => !wanted.includes(message));
       const isNew = unwanted.some((message) => !seen.has(message.MessageId));
       if (wanted.length === 0 && !isNew) break;
       for (const message of unwanted) seen.add(message.MessageId);
       passed.push(...unwanted);
       for (const message of wanted) {
-        await move(client, urls, message);
+        sentBack.add(await move(client, urls, message));
         moved += 1;
         options.onMoved(toDeadLetter(message));
       }
@@ -86,13 +90,15 @@ export async function redrive(
   return moved;
 }
 
-async function move(client: SQSClient, urls: { from: string; to: string }, message: SqsMessage): Promise<void> {
+/** @returns the id of the message on its queue. */
+async function move(client: SQSClient, urls: { from: string; to: string }, message: SqsMessage): Promise<string> {
   // The notice belongs to the copy; what comes back to the queue is the original.
   const { [NOTICE_ATTRIBUTE]: _notice, ...attributes } = message.MessageAttributes ?? {};
-  await client.send(
+  const { MessageId } = await client.send(
     new SendMessageCommand({ QueueUrl: urls.to, MessageBody: message.Body ?? '', MessageAttributes: attributes }),
   );
   await client.send(new DeleteMessageCommand({ QueueUrl: urls.from, ReceiptHandle: message.ReceiptHandle ?? '' }));
+  return MessageId ?? '';
 }
 
 async function receive(client: SQSClient, url: string, wanted: number): Promise<SqsMessage[]> {

@@ -163,7 +163,8 @@ async function giveBack(
   context: WorkContext & { readonly isInDoubt: boolean },
 ): Promise<Outcome> {
   const { options, effects } = context.deps;
-  const text = messageOf(error);
+  // The code is what people search for and match on.
+  const text = isOnlyonceError(error) ? `${error.code}: ${error.message}` : messageOf(error);
   // A store that fails is not the message's fault: it waits, and its attempts are not used up.
   const isStoreFault = error instanceof BackendError && error.reason !== 'validation';
   const isHopeless = isOnlyonceError(error) && !error.retryable;

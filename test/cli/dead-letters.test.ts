@@ -42,14 +42,19 @@ test('dlq show tells why each message is there and keeps its body to itself unle
   const none = await scene.run(['dlq', 'show', 'charges', 'no-such-id']);
 
   // Assert
-  expect(all.json<Letter>().map(({ reason }) => reason).toSorted()).toEqual(['conflict', 'invalid', 'invalid']);
+  expect(
+    all
+      .json<Letter>()
+      .map(({ reason }) => reason)
+      .toSorted(),
+  ).toEqual(['conflict', 'invalid', 'invalid']);
   expect(all.stdout).not.toContain('secret');
   expect(one.json<Letter>()).toMatchObject([
     {
       originalMessageId: conflictId,
       reason: 'conflict',
-      detail: expect.stringMatching(/^payload hash [0-9a-f]{64}, recorded [0-9a-f]{64}$/),
-      body: expect.stringContaining('"amountMinor":2'),
+      detail: expect.stringMatching(/^payload hash [0-9a-f]{64}, recorded [0-9a-f]{64}$/) as string,
+      body: expect.stringContaining('"amountMinor":2') as string,
     },
   ]);
   expect(none).toMatchObject({ code: 3, stdout: '' });
@@ -141,7 +146,9 @@ test('dlq redrive brings an exhausted charge back with a fresh count of attempts
   const outcome = await worker.event({ event: 'outcome', key: charge.requestId });
 
   // Assert
-  expect(shown.json()).toMatchObject([{ reason: 'exhausted', detail: expect.stringContaining('the connection to the payment provider failed') }]);
+  expect(shown.json()).toMatchObject([
+    { reason: 'exhausted', detail: expect.stringContaining('the connection to the payment provider failed') as string },
+  ]);
   expect(outcome).toMatchObject({ outcome: 'completed', attempt: 1 });
   expect(await scene.deadLetterDepth()).toBe(0);
 });
@@ -180,7 +187,7 @@ test('effects get shows what became of a key, and exits with 3 for one that nobo
       attempts: 1,
       isHeld: false,
       steps: ['provider-charge'],
-      payloadHash: expect.stringMatching(/^[0-9a-f]{64}$/),
+      payloadHash: expect.stringMatching(/^[0-9a-f]{64}$/) as string,
     },
   ]);
   expect(asText.stdout).toMatch(/^status +COMPLETED$/m);

@@ -10,9 +10,21 @@ const INVALID: readonly (readonly [name: string, body: string, code: string])[] 
   ['1 MiB of one letter', 'x'.repeat(MAX_MESSAGE_BYTES), 'NOT_JSON'],
   ['1 MiB of an envelope', envelope({ payload: 'x'.repeat(MAX_MESSAGE_BYTES - 69) }), 'SCHEMA'],
   ['100,000 levels of JSON', `${'['.repeat(100_000)}${']'.repeat(100_000)}`, 'NOT_JSON'],
-  ['a payload in 1,000 levels', envelope({ payload: JSON.parse(`${'['.repeat(1_000)}${']'.repeat(1_000)}`) }), 'NOT_JSON'],
-  ['__proto__ in the envelope', '{"__proto__":{"type":"charge.requested"},"version":1,"key":"r1","payload":{}}', 'NOT_JSON'],
-  ['__proto__ in the payload', '{"type":"charge.requested","version":1,"key":"r1","payload":{"__proto__":{"amountMinor":1}}}', 'NOT_JSON'],
+  [
+    'a payload in 1,000 levels',
+    envelope({ payload: JSON.parse(`${'['.repeat(1_000)}${']'.repeat(1_000)}`) }),
+    'NOT_JSON',
+  ],
+  [
+    '__proto__ in the envelope',
+    '{"__proto__":{"type":"charge.requested"},"version":1,"key":"r1","payload":{}}',
+    'NOT_JSON',
+  ],
+  [
+    '__proto__ in the payload',
+    '{"type":"charge.requested","version":1,"key":"r1","payload":{"__proto__":{"amountMinor":1}}}',
+    'NOT_JSON',
+  ],
   ['constructor as a type', envelope({ type: 'constructor' }), 'UNKNOWN_TYPE'],
   ['a key of 2,000 characters', envelope({ key: 'k'.repeat(2_000) }), 'ENVELOPE'],
   ['an empty key', envelope({ key: '' }), 'ENVELOPE'],
@@ -42,7 +54,7 @@ test('a worker parks every hostile message with its reason and then completes a 
 
   // Assert
   expect(said).toEqual(
-    Object.fromEntries(INVALID.map(([name]) => [name, { outcome: 'invalid', reason: expect.any(String) }])),
+    Object.fromEntries(INVALID.map(([name]) => [name, { outcome: 'invalid', reason: expect.any(String) as string }])),
   );
   expect(normal).toMatchObject({ outcome: 'completed', attempt: 1 });
   expect(await scene.ledger(charge.requestId)).toHaveLength(1);
@@ -69,7 +81,10 @@ test('a body that is not UTF-8 is refused by the local SQS and never reaches the
 
   // Assert
   expect(answer.statusCode).toBe(400);
-  expect(answer.body).toMatchObject({ __type: expect.any(String), message: expect.stringContaining('UTF-8') });
+  expect(answer.body).toMatchObject({
+    __type: expect.any(String) as string,
+    message: expect.stringContaining('UTF-8') as string,
+  });
   expect(normal).toMatchObject({ outcome: 'completed', key: charge.requestId });
 });
 

@@ -23,7 +23,9 @@ test('bootstrap creates table and queues once and says the second time that they
   // Assert
   expect(missing).toMatchObject({ code: 3, stdout: '' });
   expect(missing.stderr).toContain('run "onlyonce bootstrap" first');
-  expect(first.json()).toMatchObject([{ flow: 'charges', table: scene.table, tableCreated: true, queuesCreated: true }]);
+  expect(first.json()).toMatchObject([
+    { flow: 'charges', table: scene.table, tableCreated: true, queuesCreated: true },
+  ]);
   expect(second.json()).toMatchObject([{ flow: 'charges', tableCreated: false, queuesCreated: false }]);
   expect(third.stdout).toContain(`table ${scene.table}: there already`);
   expect([first.code, second.code, third.code]).toEqual([0, 0, 0]);
@@ -139,25 +141,28 @@ test('a reader that closes the pipe early ends the command without a stack', asy
   expect(end.stderr).not.toMatch(/^\s+at /m);
 });
 
-test.skipIf(process.platform !== 'linux')('a command without an endpoint starts backends of its own and leaves none running', async () => {
-  // Arrange
-  const scene = await lab.open();
-  const flags = ['--table', scene.table, '--prefix', scene.prefix, '--wait-seconds', '1', '--json'];
-  const none = { AWS_ENDPOINT_URL_SQS: '', AWS_ENDPOINT_URL_DYNAMODB: '' };
-  const worker = scene.start(['work', 'charges', ...flags], { env: none });
-  await worker.event({ event: 'ready' });
-  const children = childrenOf(worker.pid);
+test.skipIf(process.platform !== 'linux')(
+  'a command without an endpoint starts backends of its own and leaves none running',
+  async () => {
+    // Arrange
+    const scene = await lab.open();
+    const flags = ['--table', scene.table, '--prefix', scene.prefix, '--wait-seconds', '1', '--json'];
+    const none = { AWS_ENDPOINT_URL_SQS: '', AWS_ENDPOINT_URL_DYNAMODB: '' };
+    const worker = scene.start(['work', 'charges', ...flags], { env: none });
+    await worker.event({ event: 'ready' });
+    const children = childrenOf(worker.pid);
 
-  // Act
-  worker.signal('SIGTERM');
-  const end = await worker.ended;
+    // Act
+    worker.signal('SIGTERM');
+    const end = await worker.ended;
 
-  // Assert
-  expect(end.code).toBe(0);
-  expect(end.stderr).toContain('no endpoint given: local backends for this command alone');
-  expect(children.length).toBeGreaterThanOrEqual(3);
-  await until(() => !children.some(isRunning));
-});
+    // Assert
+    expect(end.code).toBe(0);
+    expect(end.stderr).toContain('no endpoint given: local backends for this command alone');
+    expect(children.length).toBeGreaterThanOrEqual(3);
+    await until(() => !children.some(isRunning));
+  },
+);
 
 test('a command whose own backends refuse its table name ends with a sentence instead of staying', async () => {
   // Act

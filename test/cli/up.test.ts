@@ -11,7 +11,7 @@ import { runCli, startCli, type Running } from '../support/process-cli.ts';
 import { until } from '../support/until.ts';
 
 const linux = process.platform === 'linux';
-const ADDRESS = /^http:\/\/127\.0\.0\.1:\d+$/;
+const anAddress = expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/) as string;
 
 test('up prints variables that the next command needs nothing else for', async () => {
   // Arrange
@@ -24,12 +24,12 @@ test('up prints variables that the next command needs nothing else for', async (
 
   // Assert
   expect(variables).toEqual({
-    AWS_ENDPOINT_URL_SQS: expect.stringMatching(ADDRESS),
-    AWS_ENDPOINT_URL_DYNAMODB: expect.stringMatching(ADDRESS),
+    AWS_ENDPOINT_URL_SQS: anAddress,
+    AWS_ENDPOINT_URL_DYNAMODB: anAddress,
     AWS_REGION: 'us-east-1',
     AWS_ACCESS_KEY_ID: 'local',
     AWS_SECRET_ACCESS_KEY: 'local',
-    ONLYONCE_PROVIDER_URL: expect.stringMatching(ADDRESS),
+    ONLYONCE_PROVIDER_URL: anAddress,
   });
   expect(listed.code).toBe(0);
   expect(listed.json()).toMatchObject([{ name: 'onlyonce-charges' }, { name: 'onlyonce-charges-dlq' }]);

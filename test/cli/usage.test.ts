@@ -19,10 +19,18 @@ test.each([
   ['a seed that is too large', ['demo', '--seed', '2147483648'], 'must be a whole number from 0 to 2147483647.'],
   ['an unknown log level', ['queues', 'ls', '--log-level', 'loud'], 'Allowed choices are'],
   ['an argument too many', ['bootstrap', 'charges'], 'too many arguments'],
-  ['an endpoint that is no URL', ['queues', 'ls', '--sqs-endpoint', 'x', '--dynamodb-endpoint', 'y'], '"x" is not a URL'],
+  [
+    'an endpoint that is no URL',
+    ['queues', 'ls', '--sqs-endpoint', 'x', '--dynamodb-endpoint', 'y'],
+    '"x" is not a URL',
+  ],
   ['SQS alone', ['queues', 'ls', ...LOCAL.slice(0, 2)], 'set AWS_ENDPOINT_URL_DYNAMODB too, or none of them'],
   ['DynamoDB alone', ['queues', 'ls', ...LOCAL.slice(2)], 'set AWS_ENDPOINT_URL_SQS too, or none of them'],
-  ['a demo on a remote endpoint', ['demo', ...REMOTE], '"demo" only runs on local endpoints, and sqs.example.com is not one'],
+  [
+    'a demo on a remote endpoint',
+    ['demo', ...REMOTE],
+    '"demo" only runs on local endpoints, and sqs.example.com is not one',
+  ],
   [
     'a worker without protection on a remote endpoint',
     ['work', 'charges', '--protection', 'none', ...REMOTE],

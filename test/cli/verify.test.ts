@@ -51,7 +51,12 @@ test('verify exits with 1 and names C1 when a charge has two ledger entries', as
   const [entry] = await scene.ledger(requestId);
   await scene.connection.store.transactions.write([
     { kind: 'put', label: 'entry', item: { ...entry, ...key } },
-    { kind: 'update', label: 'balance', key: accountKey(accountId), change: { set: { balance: plus(amountMinor, 0) } } },
+    {
+      kind: 'update',
+      label: 'balance',
+      key: accountKey(accountId),
+      change: { set: { balance: plus(amountMinor, 0) } },
+    },
   ]);
 
   // Act

@@ -101,7 +101,15 @@ test('work --json prints nothing but events, the log and the talk go to stderr',
 
   // Assert
   const events = end.json<unknown>().map((line) => workEventSchema.parse(line));
-  expect(events.map(({ event }) => event).toSorted()).toEqual(['delivery', 'delivery', 'delivery', 'outcome', 'outcome', 'outcome', 'ready']);
+  expect(events.map(({ event }) => event).toSorted()).toEqual([
+    'delivery',
+    'delivery',
+    'delivery',
+    'outcome',
+    'outcome',
+    'outcome',
+    'ready',
+  ]);
   expect(new Set(events.map(({ worker: name }) => name))).toEqual(new Set(['w1']));
   expect(end.stderr).toContain('delivery settled');
   expect(end.stderr).toContain('w1: stopping');

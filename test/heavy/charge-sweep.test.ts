@@ -47,56 +47,71 @@ test('a charge sends the requests that the sweep knows, each once', async () => 
   expect(trail).toEqual(CHARGE_TRAIL);
 });
 
-test('a worker killed before or after any request of a charge leaves a charge that the next one finishes once', { timeout: 120_000 }, async ({ annotate }) => {
-  // Act
-  const aftermaths = await inParallel(bothPhasesOf(CHARGE_TRAIL), AT_ONCE, (crash) => crashAt([crash], lab));
+test(
+  'a worker killed before or after any request of a charge leaves a charge that the next one finishes once',
+  { timeout: 120_000 },
+  async ({ annotate }) => {
+    // Act
+    const aftermaths = await inParallel(bothPhasesOf(CHARGE_TRAIL), AT_ONCE, (crash) => crashAt([crash], lab));
 
-  // Assert
-  await annotate(crashTable(aftermaths));
-  expect(aftermaths.map(stateOf)).toEqual(aftermaths.map(({ crashes }) => ({ crashes, ...ONCE })));
-  expect(slowOnes(aftermaths)).toEqual([]);
-});
+    // Assert
+    await annotate(crashTable(aftermaths));
+    expect(aftermaths.map(stateOf)).toEqual(aftermaths.map(({ crashes }) => ({ crashes, ...ONCE })));
+    expect(slowOnes(aftermaths)).toEqual([]);
+  },
+);
 
-test('a second worker killed while it recovers the first leaves a charge that the third finishes once', { timeout: 120_000 }, async ({ annotate }) => {
-  // Arrange
-  const pairs: CrashPoint[][] = [
-    [after('claim'), after('claim')],
-    [after('charge at the provider'), after('charge at the provider')],
-    [after('charge at the provider'), after('store the step')],
-    [after('store the step'), before('commit')],
-    [before('commit'), after('commit')],
-    [after('commit'), before('delete')],
-  ];
+test(
+  'a second worker killed while it recovers the first leaves a charge that the third finishes once',
+  { timeout: 120_000 },
+  async ({ annotate }) => {
+    // Arrange
+    const pairs: CrashPoint[][] = [
+      [after('claim'), after('claim')],
+      [after('charge at the provider'), after('charge at the provider')],
+      [after('charge at the provider'), after('store the step')],
+      [after('store the step'), before('commit')],
+      [before('commit'), after('commit')],
+      [after('commit'), before('delete')],
+    ];
 
-  // Act
-  const aftermaths = await inParallel(pairs, AT_ONCE, (crashes) => crashAt(crashes, lab));
+    // Act
+    const aftermaths = await inParallel(pairs, AT_ONCE, (crashes) => crashAt(crashes, lab));
 
-  // Assert
-  await annotate(crashTable(aftermaths));
-  expect(aftermaths.map(stateOf)).toEqual(aftermaths.map(({ crashes }) => ({ crashes, ...ONCE })));
-  expect(slowOnes(aftermaths)).toEqual([]);
-});
+    // Assert
+    await annotate(crashTable(aftermaths));
+    expect(aftermaths.map(stateOf)).toEqual(aftermaths.map(({ crashes }) => ({ crashes, ...ONCE })));
+    expect(slowOnes(aftermaths)).toEqual([]);
+  },
+);
 
-test('the same sweep finds double charges and double entries of a worker without protection', { timeout: 120_000 }, async ({ annotate }) => {
-  // Arrange
-  const flags = ['--protection', 'none'];
-  const trail = await recordTrail(lab, flags);
+test(
+  'the same sweep finds double charges and double entries of a worker without protection',
+  { timeout: 120_000 },
+  async ({ annotate }) => {
+    // Arrange
+    const flags = ['--protection', 'none'];
+    const trail = await recordTrail(lab, flags);
 
-  // Act
-  const aftermaths = await inParallel(bothPhasesOf(trail), AT_ONCE, (crash) => crashAt([crash], lab, flags));
+    // Act
+    const aftermaths = await inParallel(bothPhasesOf(trail), AT_ONCE, (crash) => crashAt([crash], lab, flags));
 
-  // Assert
-  await annotate(crashTable(aftermaths));
-  const namesOf = (found: readonly Aftermath[]): string[] => found.map(({ crashes }) => crashes.map(nameOf).join());
-  expect(trail).toEqual(UNPROTECTED_TRAIL);
-  expect(namesOf(aftermaths.filter(({ providerCharges }) => providerCharges > 1))).toEqual([
-    'after charge at the provider',
-    'before commit',
-    'after commit',
-    'before delete',
-  ]);
-  expect(namesOf(aftermaths.filter(({ ledgerEntries }) => ledgerEntries > 1))).toEqual(['after commit', 'before delete']);
-});
+    // Assert
+    await annotate(crashTable(aftermaths));
+    const namesOf = (found: readonly Aftermath[]): string[] => found.map(({ crashes }) => crashes.map(nameOf).join());
+    expect(trail).toEqual(UNPROTECTED_TRAIL);
+    expect(namesOf(aftermaths.filter(({ providerCharges }) => providerCharges > 1))).toEqual([
+      'after charge at the provider',
+      'before commit',
+      'after commit',
+      'before delete',
+    ]);
+    expect(namesOf(aftermaths.filter(({ ledgerEntries }) => ledgerEntries > 1))).toEqual([
+      'after commit',
+      'before delete',
+    ]);
+  },
+);
 
 function bothPhasesOf(trail: readonly string[]): CrashPoint[] {
   return trail.flatMap((point) => [before(point), after(point)]);

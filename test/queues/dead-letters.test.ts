@@ -127,3 +127,34 @@ test('keeps a dead letter whose copy was not taken, and shows what it passed ove
   expect(await readDepth(client, from)).toMatchObject({ visible: 1, inFlight: 1 });
   expect(totalOf(await readDepth(client, to))).toBe(0);
 });
+
+test('leaves alone what a running worker dead-letters again during the redrive', async () => {
+  // Arrange: whatever comes back to the queue is dead-lettered again at once, as a worker does with a bad message.
+  const { from, to } = await queuesWith(['ours a', 'ours b']);
+  const worker = createQueueClient({ ...LOCAL, endpoint: backends.sqsEndpoint });
+  worker.middlewareStack.add(
+    (next) => async (args) => {
+      const answer = await next(args);
+      const { QueueUrl, MessageBody } = args.input as { QueueUrl?: string; MessageBody?: string };
+      if (QueueUrl !== to || MessageBody === undefined) return answer;
+      const { MessageId } = answer.output as { MessageId?: string };
+      const again = JSON.stringify({ ...notice, messageId: MessageId });
+      const attributes = { [NOTICE_ATTRIBUTE]: { DataType: 'String', StringValue: again } };
+      await client.send(new SendMessageCommand({ QueueUrl: from, MessageBody, MessageAttributes: attributes }));
+      return answer;
+    },
+    { step: 'initialize' },
+  );
+
+  // Act
+  const moved = await redrive(worker, { from, to }, { limit: 50, accepts: () => true, onMoved: () => undefined });
+
+  // Assert
+  worker.destroy();
+  expect(moved).toBe(2);
+  const left = await readDeadLetters(client, from, { limit: 10 });
+  expect(left.map((letter) => letter.body).toSorted((left, right) => left.localeCompare(right))).toEqual([
+    'ours a',
+    'ours b',
+  ]);
+});

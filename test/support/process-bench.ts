@@ -61,7 +61,7 @@ export function processLab(): ProcessLab {
 }
 
 /** Timings that let a test see a takeover within seconds. */
-export const SHORT_LEASE: readonly string[] = [
+const SHORT_LEASE: readonly string[] = [
   ...['--lease-ms', '1500'],
   ...['--heartbeat-ms', '300'],
   ...['--visibility-seconds', '3'],
@@ -178,8 +178,6 @@ export class Scene {
   async providerCharges(requestId: string): Promise<ProviderJournalLine[]> {
     const response = await fetch(new URL('/v1/charges', this.endpoints.provider));
     const lines = (await response.text()).split('\n').filter((line) => line !== '');
-    return lines
-      .map((line) => JSON.parse(line) as ProviderJournalLine)
-      .filter((line) => line.reference === requestId);
+    return lines.map((line) => JSON.parse(line) as ProviderJournalLine).filter((line) => line.reference === requestId);
   }
 }

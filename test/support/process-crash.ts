@@ -2,7 +2,6 @@
 import { systemClock } from '../../src/clock.ts';
 import type { Charge } from '../../src/messages/charge.ts';
 import type { ProcessLab, Scene } from './process-bench.ts';
-import type { Running } from './process-cli.ts';
 import { startProxies, type Phase } from './process-proxy.ts';
 import { until } from './until.ts';
 
@@ -63,21 +62,16 @@ export async function crashAt(
  * Runs a worker until it is killed at the given point.
  * @returns when it was killed, on the monotonic clock. Unit: ms.
  */
-export async function workUntilKilled(
-  scene: Scene,
-  crash: CrashPoint,
-  flags: readonly string[] = [],
-): Promise<number> {
-  let worker: Running | undefined;
+export async function workUntilKilled(scene: Scene, crash: CrashPoint, flags: readonly string[] = []): Promise<number> {
   let killedAtMs = 0;
   await using proxies = await startProxies(scene.endpoints, {
     ...crash,
     kill() {
       killedAtMs = systemClock.monotonicMs();
-      worker?.signal('SIGKILL');
+      worker.signal('SIGKILL');
     },
   });
-  worker = scene.work(flags, proxies.endpoints);
+  const worker = scene.work(flags, proxies.endpoints);
   const end = await worker.ended;
   if (end.signal !== 'SIGKILL') throw new Error(`the worker was not killed ${nameOf(crash)}: ${end.stderr}`);
   return killedAtMs;

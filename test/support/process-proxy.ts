@@ -3,7 +3,13 @@
  * strike at one of them: kill the worker before the request is sent on, or after it was answered and before the worker
  * learns of it. What is held back is never answered.
  */
-import { createServer, request as sendRequest, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import {
+  createServer,
+  request as sendRequest,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
 
 export interface Endpoints {
   readonly sqs: string;
@@ -48,11 +54,22 @@ export async function startProxies(targets: Endpoints, strike?: Strike): Promise
     return `http://127.0.0.1:${String(address.port)}`;
   };
   return {
-    endpoints: { sqs: await open(targets.sqs), dynamodb: await open(targets.dynamodb), provider: await open(targets.provider) },
+    endpoints: {
+      sqs: await open(targets.sqs),
+      dynamodb: await open(targets.dynamodb),
+      provider: await open(targets.provider),
+    },
     trail: observer.trail,
     answered: (point) => observer.answered(point),
     async [Symbol.asyncDispose]() {
-      const closed = servers.map((server) => new Promise<void>((resolve) => server.close(() => {resolve()})));
+      const closed = servers.map(
+        (server) =>
+          new Promise<void>((resolve) =>
+            server.close(() => {
+              resolve();
+            }),
+          ),
+      );
       for (const server of servers) server.closeAllConnections();
       await Promise.all(closed);
     },
@@ -143,7 +160,10 @@ class TrailObserver {
 /** What a request does for the charge; undefined when it does nothing for it. */
 function pointOf(request: IncomingMessage, body: Buffer): string | undefined {
   if (request.url === '/v1/charges' && request.method === 'POST') return 'charge at the provider';
-  const operation = String(request.headers['x-amz-target'] ?? '').split('.').at(-1) ?? '';
+  const operation =
+    String(request.headers['x-amz-target'] ?? '')
+      .split('.')
+      .at(-1) ?? '';
   switch (operation) {
     case 'ReceiveMessage':
       return RECEIVE;

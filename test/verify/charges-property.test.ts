@@ -24,14 +24,17 @@ test('what was found is judged the same in any order', () => {
   );
 });
 
-test.each(Object.entries(FAULTS))('%s in a right history is caught by its invariant', (_fault, { caughtBy, alsoBreaks = [], inject }) => {
-  fc.assert(
-    fc.property(rightHistory, (found) => {
-      const broken = checkCharges(inject(found))
-        .filter(({ ok }) => !ok)
-        .map(({ id }) => id);
-      expect(broken).toEqual([caughtBy, ...alsoBreaks]);
-    }),
-    { numRuns: 100 },
-  );
-});
+test.each(Object.entries(FAULTS))(
+  '%s in a right history is caught by its invariant',
+  (_fault, { caughtBy, alsoBreaks = [], inject }) => {
+    fc.assert(
+      fc.property(rightHistory, (found) => {
+        const broken = checkCharges(inject(found))
+          .filter(({ ok }) => !ok)
+          .map(({ id }) => id);
+        expect(broken).toEqual([caughtBy, ...alsoBreaks]);
+      }),
+      { numRuns: 100 },
+    );
+  },
+);

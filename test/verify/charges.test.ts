@@ -148,11 +148,7 @@ test.each<[string, Partial<ChargesSnapshot>, Record<string, string>]>([
     },
     { Q1: 'r9 (m9): lost' },
   ],
-  [
-    'a conflict that nobody noticed',
-    { deadLetters: GOOD.deadLetters.slice(1) },
-    { Q1: 'r1 (m4): lost' },
-  ],
+  ['a conflict that nobody noticed', { deadLetters: GOOD.deadLetters.slice(1) }, { Q1: 'r1 (m4): lost' }],
   [
     'an unreadable message that was dropped',
     { deadLetters: GOOD.deadLetters.slice(0, 1) },

@@ -84,7 +84,16 @@ function play({ fate, account, amountMinor, duplicates, isContradicted }: Reques
 }
 
 function nothing(): Found {
-  return { accounts: [], ledger: [], records: [], deadLetters: [], queued: 0, providerCharges: [], sent: [], answers: [] };
+  return {
+    accounts: [],
+    ledger: [],
+    records: [],
+    deadLetters: [],
+    queued: 0,
+    providerCharges: [],
+    sent: [],
+    answers: [],
+  };
 }
 
 export interface InjectedFault {

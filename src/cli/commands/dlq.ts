@@ -9,7 +9,7 @@ import { connect } from '../connection.ts';
 import { CommandError, EXIT } from '../exit-codes.ts';
 import { withKeptNotices } from '../kept-notice.ts';
 import { numberOption, parseFlow, withConnection, type ConnectionFlags } from '../options.ts';
-import { createOutput, textTable } from '../output.ts';
+import { createOutput, textFields, textTable } from '../output.ts';
 
 interface DlqFlags extends ConnectionFlags {
   readonly limit: number;
@@ -92,7 +92,7 @@ async function showLetters(flow: Flow, messageId: string | undefined, flags: Sho
       bodyBytes: Buffer.byteLength(letter.body),
       ...(flags.body === true && { body: letter.body }),
     };
-    output.data(value, `${textTable(Object.entries(value))}\n`);
+    output.data(value, `${textFields(value)}\n`);
   }
 }
 

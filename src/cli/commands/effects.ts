@@ -7,7 +7,7 @@ import { isoTime } from '../../clock.ts';
 import { connect } from '../connection.ts';
 import { CommandError, EXIT } from '../exit-codes.ts';
 import { parseFlow, withConnection, type ConnectionFlags } from '../options.ts';
-import { createOutput, textTable } from '../output.ts';
+import { createOutput, textFields } from '../output.ts';
 
 export function effectsCommand(): Command {
   const get = withConnection(new Command('get'))
@@ -25,7 +25,7 @@ async function getEffect(flow: Flow, key: string, flags: ConnectionFlags): Promi
     const item = await connection.store.get(effectRecordKey(queueName(flow, flags.prefix), key));
     if (item === undefined) throw new CommandError(EXIT.notFound, `no effect record for "${key}" in ${flow}`);
     const effect = describe(key, item);
-    output.data(effect, textTable(Object.entries(effect).map(([name, value]) => [name, text(value)])));
+    output.data(effect, textFields(effect));
   } finally {
     await connection.close();
   }
@@ -56,8 +56,4 @@ function describe(key: string, item: Item): Record<string, unknown> {
 
 function timeOf(value: unknown): string | undefined {
   return typeof value === 'number' && value > 0 ? isoTime(value) : undefined;
-}
-
-function text(value: unknown): string {
-  return typeof value === 'string' ? value : (JSON.stringify(value) ?? '-');
 }

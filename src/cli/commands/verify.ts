@@ -3,7 +3,7 @@ import { Command, Option } from 'commander';
 import { checkCharges } from '../../verify/charges.ts';
 import type { Invariant } from '../../verify/invariants.ts';
 import { connect } from '../connection.ts';
-import { EXIT } from '../exit-codes.ts';
+import { CommandError, EXIT } from '../exit-codes.ts';
 import { withConnection, type ConnectionFlags } from '../options.ts';
 import { createOutput, textTable, type Output } from '../output.ts';
 import { readSent, takeSnapshot } from '../snapshot.ts';
@@ -36,6 +36,14 @@ async function verify(flags: VerifyFlags): Promise<void> {
     const queues = await connection.find('charges');
     const sent = flags.sent === undefined ? undefined : await readSent(flags.sent);
     const snapshot = await takeSnapshot({ connection, queues, providerUrl: flags.providerUrl, sent });
+    const isEmpty =
+      snapshot.records.length + snapshot.ledger.length + snapshot.deadLetters.length + (sent?.length ?? 0) === 0;
+    if (isEmpty) {
+      throw new CommandError(
+        EXIT.notFound,
+        'there is nothing to verify: no charge, no record and no dead letter was found',
+      );
+    }
     const invariants = checkCharges(snapshot);
     const ok = invariants.every((invariant) => invariant.ok);
     output.data({ ok, invariants }, invariantsText(invariants));

@@ -1,94 +1,26 @@
 /** `onlyonce work charges`: one worker process, until it is told to stop. */
-import { hostname } from 'node:os';
-import { Argument, Command, Option } from 'commander';
+import { Argument, Command } from 'commander';
 import { createHttpPaymentProvider } from '../../payments/http-payment-provider.ts';
 import type { Flow } from '../../queues/topology.ts';
 import { createLogger, type LogLevel } from '../../telemetry/logger.ts';
 import { createChargeHandler } from '../../workers/handlers/charge.ts';
-import { WORKER_DEFAULTS } from '../../workers/options.ts';
 import { createWorker, type Worker } from '../../workers/worker.ts';
 import { connect, type Connection, type FlowQueues } from '../connection.ts';
 import { createUnprotectedWorker } from '../demo/unprotected-worker.ts';
 import { demandLocal, givenEndpoints } from '../endpoints.ts';
-import { EXIT } from '../exit-codes.ts';
+import { CommandError, EXIT } from '../exit-codes.ts';
 import { interruption } from '../interruption.ts';
-import { numberOption, parseFlow, withConnection, type ConnectionFlags } from '../options.ts';
+import { parseFlow, withConnection } from '../options.ts';
 import { createOutput, isLogLevel, type Output } from '../output.ts';
 import { startProvider } from '../provider-process.ts';
+import { withWorkerOptions, withWorkerTimes, type WorkFlags } from '../work-options.ts';
 import { deliveryEvent, eventText, outcomeEvent, type WorkEvent } from '../work-events.ts';
 
-export interface WorkFlags extends ConnectionFlags {
-  readonly name: string;
-  readonly providerUrl?: string;
-  readonly providerTimeoutMs: number;
-  readonly concurrency: number;
-  readonly maxAttempts: number;
-  readonly visibilitySeconds: number;
-  readonly waitSeconds: number;
-  readonly leaseMs: number;
-  readonly heartbeatMs?: number;
-  readonly stopDeadlineMs: number;
-  readonly protection: 'full' | 'none';
-}
-
 export function workCommand(): Command {
-  const seconds = [1, 43_200] as const;
-  const ms = [100, 3_600_000] as const;
-  return withConnection(new Command('work'))
+  const command = withConnection(new Command('work'))
     .description('run a worker until it is told to stop (Ctrl-C or SIGTERM; a second one does not wait)')
-    .addArgument(new Argument('<flow>', 'what to work on').argParser(parseFlow))
-    .addOption(
-      new Option('--name <text>', 'written into leases')
-        .env('ONLYONCE_NAME')
-        .default(`${hostname()}:${String(process.pid)}`, 'host:pid'),
-    )
-    .addOption(new Option('--provider-url <url>', 'payment provider; none: a local one').env('ONLYONCE_PROVIDER_URL'))
-    .addOption(
-      numberOption('--provider-timeout-ms <n>', 'longest wait for its answer', [100, 300_000])
-        .env('ONLYONCE_PROVIDER_TIMEOUT_MS')
-        .default(10_000),
-    )
-    .addOption(
-      numberOption('--concurrency <n>', 'deliveries at once', [1, 1_000])
-        .env('ONLYONCE_CONCURRENCY')
-        .default(WORKER_DEFAULTS.concurrency),
-    )
-    .addOption(
-      numberOption('--max-attempts <n>', 'tries before a message is dead-lettered', [1, 1_000])
-        .env('ONLYONCE_MAX_ATTEMPTS')
-        .default(WORKER_DEFAULTS.maxAttempts),
-    )
-    .addOption(
-      numberOption('--visibility-seconds <n>', 'how long a delivery is hidden', seconds)
-        .env('ONLYONCE_VISIBILITY_SECONDS')
-        .default(WORKER_DEFAULTS.visibilityTimeoutSeconds),
-    )
-    .addOption(
-      numberOption('--wait-seconds <n>', 'long poll', [0, 20])
-        .env('ONLYONCE_WAIT_SECONDS')
-        .default(WORKER_DEFAULTS.waitTimeSeconds),
-    )
-    .addOption(numberOption('--lease-ms <n>', 'lease on a key', ms).env('ONLYONCE_LEASE_MS').default(20_000))
-    .addOption(
-      numberOption('--heartbeat-ms <n>', 'between renewals; none: a quarter of the lease', ms).env(
-        'ONLYONCE_HEARTBEAT_MS',
-      ),
-    )
-    .addOption(
-      numberOption('--stop-deadline-ms <n>', 'how long a stop may take', [0, 3_600_000])
-        .env('ONLYONCE_STOP_DEADLINE_MS')
-        .default(25_000),
-    )
-    .addOption(
-      new Option(
-        '--protection <kind>',
-        'none: no effect record at all, to see what happens then (local endpoints only)',
-      )
-        .choices(['full', 'none'])
-        .env('ONLYONCE_PROTECTION')
-        .default('full'),
-    )
-    .action(work);
+    .addArgument(new Argument('<flow>', 'what to work on').argParser(parseFlow));
+  return withWorkerTimes(withWorkerOptions(command)).action(work);
 }
 
 async function work(flow: Flow, flags: WorkFlags): Promise<void> {
@@ -97,6 +29,11 @@ async function work(flow: Flow, flags: WorkFlags): Promise<void> {
   const given = givenEndpoints(flags);
   // Asked before anything is sent there.
   if (given !== undefined && flags.protection === 'none') demandLocal(given, 'work --protection none');
+  if (given !== undefined && flags.providerUrl === undefined) {
+    // Each worker with a provider of its own would charge once each: no record can see that.
+    const advice = 'set ONLYONCE_PROVIDER_URL ("onlyonce up" prints it; "onlyonce up --provider-only" starts just one)';
+    throw new CommandError(EXIT.usage, `workers on a shared queue must share one payment provider: ${advice}`);
+  }
   const connection = await connect(flags, output);
   try {
     const queues = await connection.find(flow);

@@ -18,6 +18,7 @@ export type { Charge } from './messages/charge.ts';
 
 export { createStore, STORE_DEFAULTS } from './store/store.ts';
 export type { Store, StoreOptions } from './store/store.ts';
+export type { ResponseDigest } from './store/stored-value.ts';
 export { createRequestMeter } from './store/request-meter.ts';
 export type { RequestMeter } from './store/request-meter.ts';
 export * as conditions from './store/conditions.ts';

@@ -70,7 +70,7 @@ export interface TransactionWriter {
   write(actions: readonly TransactionAction[], options?: WriteOptions): Promise<void>;
 }
 
-export const TRANSACTION_DEFAULTS = { deadlineMs: 10_000 } as const;
+const TRANSACTION_DEFAULTS = { deadlineMs: 10_000 } as const;
 
 const BACKOFF: Backoff = { baseMs: 25, capMs: 1_000 };
 

@@ -9,8 +9,8 @@ import { itemBytes, MAX_ITEM_BYTES } from './item-size.ts';
 import { keyText, type Item, type ItemKey } from './table.ts';
 
 /** @see AWS: TransactWriteItems */
-export const MAX_TRANSACTION_ACTIONS = 100;
-export const MAX_TRANSACTION_BYTES: number = 4 * 1024 * 1024;
+const MAX_TRANSACTION_ACTIONS = 100;
+const MAX_TRANSACTION_BYTES: number = 4 * 1024 * 1024;
 
 interface ActionBase {
   /** Names the action in refusals and logs, for example `ledger entry`. */

@@ -10,7 +10,7 @@ export interface Note {
   readonly text: string;
 }
 
-export function noteContract(type = 'note.written'): MessageContract<Note> {
+function noteContract(type = 'note.written'): MessageContract<Note> {
   return {
     type,
     version: 1,

@@ -36,6 +36,7 @@ test.each([
     ['work', 'charges', '--protection', 'none', ...REMOTE],
     '"work --protection none" only runs on local endpoints, and sqs.example.com is not one',
   ],
+  ['a worker without a provider on a shared queue', ['work', 'charges', ...LOCAL], 'set ONLYONCE_PROVIDER_URL'],
   ['a remote endpoint without a region', ['queues', 'ls', ...REMOTE], 'name one with --region or AWS_REGION'],
 ])('%s exits with 2 and says what is wrong', async (_fault, args, sentence) => {
   // Act
@@ -50,7 +51,7 @@ test.each([
 test.each([
   ['bootstrap', ['bootstrap']],
   ['produce', ['produce', 'charges', '--count', '1']],
-  ['work', ['work', 'charges']],
+  ['work', ['work', 'charges', '--provider-url', 'http://127.0.0.1:9']],
   ['verify', ['verify']],
   ['effects get', ['effects', 'get', 'charges', 'r1']],
   ['queues ls', ['queues', 'ls']],

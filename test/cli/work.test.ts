@@ -9,15 +9,14 @@ test('work that is told to stop by SIGTERM finishes the charge under way and exi
   // Arrange
   const scene = await lab.open();
   const charge = scene.charge();
-  const release = await holdAnswerOf(scene, charge.requestId);
-  const worker = scene.work(['--name', 'drained']);
+  // Longer than the long poll that is open too: it must be the charge that is waited for.
+  await addFault(scene, { match: { reference: charge.requestId }, effect: 'late', delayMs: 2_500 });
+  const worker = scene.work();
   await scene.sendCharge(charge);
-  await release.whenHeld();
+  await worker.event({ event: 'delivery' });
 
   // Act
   worker.signal('SIGTERM');
-  await worker.stderr.when(1, (line) => line.includes('stopping'));
-  await release.now();
   const end = await worker.ended;
 
   // Assert
@@ -31,10 +30,10 @@ test('work leaves a charge that outlasts the stop deadline to the next worker an
   // Arrange
   const scene = await lab.open();
   const charge = scene.charge();
-  const release = await holdAnswerOf(scene, charge.requestId);
+  const answer = await holdAnswerOf(scene, charge.requestId);
   const worker = scene.work(['--stop-deadline-ms', '50']);
   const messageId = await scene.sendCharge(charge);
-  await release.whenHeld();
+  await answer.whenHeld();
 
   // Act
   worker.signal('SIGTERM');
@@ -67,10 +66,10 @@ test('work does not wait any longer at the second signal', async () => {
   // Arrange
   const scene = await lab.open();
   const charge = scene.charge();
-  const release = await holdAnswerOf(scene, charge.requestId);
-  const worker = scene.work(['--stop-deadline-ms', '600000']);
+  const answer = await holdAnswerOf(scene, charge.requestId);
+  const worker = scene.work(['--stop-deadline-ms', '600000', '--provider-timeout-ms', '300000']);
   await scene.sendCharge(charge);
-  await release.whenHeld();
+  await answer.whenHeld();
   worker.signal('SIGINT');
   await worker.stderr.when(1, (line) => line.includes('stopping'));
 
@@ -175,20 +174,9 @@ test('work goes on when the payment provider is away, and completes the charge w
   expect(outcome).toMatchObject({ outcome: 'completed', attempt: 2, takenOver: false });
 });
 
-interface HeldAnswer {
-  /** Resolves once the provider has charged and keeps the answer. */
-  whenHeld(): Promise<void>;
-  now(): Promise<void>;
-}
-
-async function holdAnswerOf(scene: Scene, reference: string): Promise<HeldAnswer> {
-  const post = (path: string, body: object): Promise<Response> =>
-    fetch(new URL(path, scene.endpoints.provider), {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify(body),
-    });
-  await post('/_faults', { id: reference, match: { reference }, effect: 'hold' });
+/** Lets the provider charge and keep its answer. @returns what resolves once it has. */
+async function holdAnswerOf(scene: Scene, reference: string): Promise<{ whenHeld(): Promise<void> }> {
+  await addFault(scene, { id: reference, match: { reference }, effect: 'hold' });
   return {
     async whenHeld() {
       await until(async () => {
@@ -197,8 +185,13 @@ async function holdAnswerOf(scene: Scene, reference: string): Promise<HeldAnswer
         return held.some(({ ruleId }) => ruleId === reference);
       });
     },
-    async now() {
-      await post('/_faults/release', { id: reference });
-    },
   };
+}
+
+async function addFault(scene: Scene, rule: object): Promise<void> {
+  await fetch(new URL('/_faults', scene.endpoints.provider), {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(rule),
+  });
 }

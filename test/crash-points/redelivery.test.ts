@@ -9,7 +9,7 @@ const BEFORE_DELETE: CrashPoint = { point: 'delete', phase: 'before' };
 
 const lab = processLab();
 
-test('a charge whose worker was killed after its claim is taken over and costs no more than two receives', async () => {
+test('M2 a charge whose worker was killed after its claim is taken over and costs no more than two receives', async () => {
   // Arrange
   const scene = await lab.open({ visibilityTimeoutSeconds: 5, maxReceiveCount: 3 });
   const charge = scene.charge();
@@ -29,7 +29,7 @@ test('a charge whose worker was killed after its claim is taken over and costs n
   await expectChargedOnce(scene, charge);
 });
 
-test('a message that comes back after its worker was killed between commit and delete is answered like a later duplicate', async () => {
+test('M4 a message that comes back after its worker was killed between commit and delete is answered like a later duplicate', async () => {
   // Arrange
   const scene = await lab.open({ visibilityTimeoutSeconds: 3 });
   const charge = scene.charge();
@@ -51,7 +51,7 @@ test('a message that comes back after its worker was killed between commit and d
   await expectChargedOnce(scene, charge);
 });
 
-test('a message that the queue itself dead-lettered after its commit is replayed when it is redriven', async () => {
+test('M4 a message that the queue itself dead-lettered after its commit is replayed when it is redriven', async () => {
   // Arrange
   const scene = await lab.open({ visibilityTimeoutSeconds: 3, maxReceiveCount: 1 });
   const charge = scene.charge();

@@ -54,6 +54,23 @@ test('up --json prints one object, and Ctrl-C ends everything, frees the ports a
   expect(await Promise.all(ports.map(answersOn))).toEqual([false, false, false]);
 });
 
+test('up --provider-only starts the payment provider and nothing else', async () => {
+  // Arrange
+  const up = start(['up', '--provider-only', '--json']);
+  await up.stderr.when(1, (line) => line.startsWith('ready'));
+  const [line = ''] = up.stdout.entries;
+  const variables = JSON.parse(line) as Record<string, string>;
+
+  // Act
+  const health = await fetch(new URL('/health', variables['ONLYONCE_PROVIDER_URL']));
+  up.signal('SIGTERM');
+  const end = await up.ended;
+
+  // Assert
+  expect(variables).toEqual({ ONLYONCE_PROVIDER_URL: anAddress });
+  expect([health.status, end.code]).toEqual([200, 0]);
+});
+
 test.skipIf(!linux)('up that is killed by SIGKILL leaves no process running and no port open', async () => {
   // Arrange
   const up = start(['up', '--json']);

@@ -42,6 +42,18 @@ test('verify exits with 0 after charges with duplicates, conflicts and malformed
   expect(asText.stderr).toContain('lost messages were not looked for: add --sent');
 });
 
+test('verify does not say that all holds where nothing was found to look at', async () => {
+  // Arrange
+  const scene = await lab.open();
+
+  // Act
+  const end = await verify(scene, []);
+
+  // Assert
+  expect([end.code, end.stdout]).toEqual([3, '']);
+  expect(end.stderr).toContain('there is nothing to verify');
+});
+
 test('verify exits with 1 and names C1 when a charge has two ledger entries', async () => {
   // Arrange
   const scene = await lab.open();

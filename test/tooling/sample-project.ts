@@ -93,6 +93,7 @@ export class SampleProject {
     this.write('local-backends/index.js', 'process.exitCode = 0;\n');
     for (const entry of plainEntries()) this.write(entry, 'process.exitCode = 0;\n');
     this.write('examples/example.ts', 'process.exitCode = 0;\n');
+    this.write('test/support/worker-logger-process.ts', 'process.exitCode = 0;\n');
     for (const [name, text] of Object.entries(SOURCES)) this.write(name, text);
   }
 

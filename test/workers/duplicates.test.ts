@@ -129,15 +129,21 @@ test('M12 one slow message in a hundred holds up none of the others, and no more
   const bench = await lab.open();
   const slow = Promise.withResolvers<void>();
   let [inFlight, mostInFlight] = [0, 0];
+  const events = {
+    onDelivery: () => {
+      inFlight += 1;
+      mostInFlight = Math.max(mostInFlight, inFlight);
+    },
+    onOutcome: () => {
+      inFlight -= 1;
+    },
+  };
   const handler = noteHandler(async ({ payload }) => {
-    inFlight += 1;
-    mostInFlight = Math.max(mostInFlight, inFlight);
     await (payload.id === 'n3' ? slow.promise : undefined);
-    inFlight -= 1;
     return { kind: 'completed', response: null, effects: [] };
   });
   await bench.sendAll(Array.from({ length: 100 }, (_, index) => noteBody({ id: `n${String(index)}`, text: '' })));
-  const run = bench.run({ handlers: [handler], lease: { leaseMs: 20_000 } });
+  const run = bench.run({ handlers: [handler], lease: { leaseMs: 20_000 }, events });
 
   await run.when('completed', 99);
   const done = run.outcomes.entries.map(({ key }) => key);

@@ -85,7 +85,7 @@ test('tries again after a failure and completes with the next attempt', async ()
 
   const [report] = await run.when('completed');
 
-  expect(run.outcomes.entries[0]?.outcome).toEqual({ kind: 'retry', error: 'no answer', attempt: 1 });
+  expect(run.outcomes.entries[0]?.outcome).toEqual({ kind: 'retry', error: 'PAYMENT: no answer', attempt: 1 });
   expect(report).toMatchObject({ outcome: { attempt: 2, takenOver: false }, delivery: { receiveCount: 2 } });
   expect([bench.provider.charges.length, await bench.balance()]).toEqual([1, 1_250]);
 });
@@ -135,7 +135,7 @@ test('dead-letters at once when no further attempt can help', async () => {
 
   const [report] = await run.when('exhausted');
 
-  expect(report?.outcome).toMatchObject({ attempts: 1, error: 'the key was used for another charge' });
+  expect(report?.outcome).toMatchObject({ attempts: 1, error: 'PAYMENT: the key was used for another charge' });
   expect(run.tally()).toEqual({ exhausted: 1 });
 });
 

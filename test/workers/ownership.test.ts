@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { LeaseLostError } from '../../src/store/held-lease.ts';
 import { VisibilityLostError } from '../../src/workers/heartbeat.ts';
 import { TestClock } from '../support/worker-clock.ts';
-import { noteBody, noteHandler } from '../support/worker-contract.ts';
+import { countEffect, counterKey, noteBody, noteHandler } from '../support/worker-contract.ts';
 import { interceptCommand, serviceError } from '../support/worker-faults.ts';
 import { workerLab, type Bench } from '../support/worker-fixture.ts';
 import { Journal } from '../support/worker-journal.ts';
@@ -58,6 +58,32 @@ test('M1 a late loser that succeeds cannot commit a second time', async () => {
   expect(lost?.outcome).toEqual({ kind: 'lost', reason: 'stolen' });
   expect(await bench.record()).toEqual(recorded);
   expect([bench.provider.charges.length, await bench.balance()]).toEqual([1, 1_250]);
+});
+
+test('M1 a late loser that succeeds cannot apply an effect that has no condition of its own', async () => {
+  const bench = await lab.open({ visibilityTimeoutSeconds: 2 });
+  const clock = new TestClock();
+  const stall = Promise.withResolvers<void>();
+  const handlerOf = (before: () => Promise<void> | undefined) =>
+    noteHandler(async () => {
+      await before();
+      return { kind: 'completed', response: null, effects: [countEffect(bench.accountId)] };
+    });
+  const stallingOnce = (): Promise<void> => {
+    clock.freeze();
+    return stall.promise;
+  };
+  await bench.send(noteBody({ id: 'n1', text: '' }));
+  const owner = bench.run({ name: 'a', clock, concurrency: 1, handlers: [handlerOf(stallingOnce)] });
+  await owner.deliveries.when(1);
+  const next = bench.run({ name: 'b', handlers: [handlerOf(() => undefined)] });
+  await next.when('completed');
+
+  stall.resolve();
+  const [lost] = await owner.when('lost');
+
+  expect(lost?.outcome).toEqual({ kind: 'lost', reason: 'stolen' });
+  expect(await bench.store.get(counterKey(bench.accountId))).toMatchObject({ value: 1 });
 });
 
 test('M1 a late loser does not free the record while the new owner works', async () => {

@@ -11,7 +11,9 @@ import { workerLab, type Bench } from '../support/worker-fixture.ts';
 const lab = workerLab();
 
 const DAY_MS = 86_400_000;
-const IN_DOUBT = expect.stringMatching(/^step "provider-charge": a call made since .* may have gone through/) as string;
+const IN_DOUBT = expect.stringMatching(
+  /^STEP_UNKNOWN: step "provider-charge": a call made since .* may have gone through/,
+) as string;
 
 /** The charge handler with something of the test's before or after it. */
 function chargesWith(bench: Bench, around: { before?: (attempt: number) => void; after?: (attempt: number) => void }) {

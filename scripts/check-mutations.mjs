@@ -1,8 +1,10 @@
 /**
  * Removes one protection after the other and demands that the named test fails: a test that still passes without what
- * it tests proves nothing. The list is test/mutations.json; the work is done in a copy, never in this tree.
+ * it tests proves nothing. The work is done in a copy, never in this tree.
  *
- * node scripts/check-mutations.mjs [text]   only mutations whose id holds the text
+ * node scripts/check-mutations.mjs [list] [text]
+ *   list   test/mutations/<list>.json: scenarios (the default, minutes) or workers (a quarter of an hour)
+ *   text   only mutations whose id holds it
  */
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -24,8 +26,8 @@ const COPIED = [
 ];
 const TEST_LIMIT_MS = 180_000;
 
-const wanted = process.argv[2] ?? '';
-const mutations = JSON.parse(readFileSync(join(REPOSITORY, 'test/mutations.json'), 'utf8')).filter(({ id }) =>
+const [list = 'scenarios', wanted = ''] = process.argv.slice(2);
+const mutations = JSON.parse(readFileSync(join(REPOSITORY, `test/mutations/${list}.json`), 'utf8')).filter(({ id }) =>
   id.includes(wanted),
 );
 if (mutations.length === 0) {

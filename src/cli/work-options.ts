@@ -58,7 +58,7 @@ export function withWorkerTimes(command: Command): Command {
         .default(WORKER_DEFAULTS.visibilityTimeoutSeconds),
     )
     .addOption(
-      numberOption('--wait-seconds <n>', 'long poll', [0, 20])
+      numberOption('--wait-seconds <n>', 'long poll', [1, 20])
         .env('ONLYONCE_WAIT_SECONDS')
         .default(WORKER_DEFAULTS.waitTimeSeconds),
     )

@@ -28,7 +28,7 @@ export interface WorkerOptions {
   readonly maxAttempts?: number;
   /** How long a delivery is hidden; each heartbeat starts it anew. Unit: s. Range: 1-43200. @defaultValue 30 */
   readonly visibilityTimeoutSeconds?: number;
-  /** How long one receive waits for a message. Unit: s. Range: 0-20. @defaultValue 10 */
+  /** How long one receive waits for a message; without a wait it would ask in a hot loop. Unit: s. Range: 1-20. @defaultValue 10 */
   readonly waitTimeSeconds?: number;
   /** Between two tries of a key: exponential with full jitter. Unit: ms. @defaultValue from 1000 up to 300000 */
   readonly retryBackoff?: Backoff;
@@ -79,7 +79,7 @@ function findRangeFaults(options: ResolvedWorkerOptions): OptionFault[] {
     concurrency: [1, 1_000],
     maxAttempts: [1, 1_000],
     visibilityTimeoutSeconds: [1, 43_200],
-    waitTimeSeconds: [0, 20],
+    waitTimeSeconds: [1, 20],
     deleteBatchWindowMs: [0, 1_000],
   } as const;
   return (Object.keys(ranges) as (keyof typeof ranges)[]).flatMap((name): OptionFault[] => {

@@ -65,18 +65,19 @@ export function createPoller(options: PollerOptions): Poller {
         return;
       }
       options.onMessages(messages);
-      await waitForSlots();
+      await options.whenFree();
+      askForFreeSlots();
     },
   });
 
   /** The next receive asks for no more than can start at once, so nothing waits in memory while its visibility runs. */
-  async function waitForSlots(): Promise<void> {
-    await options.whenFree();
+  function askForFreeSlots(): void {
     consumer.updateOption('batchSize', Math.min(MAX_BATCH_ENTRIES, options.freeSlots()));
   }
 
   consumer.on('empty', () => {
     backoff.succeeded();
+    askForFreeSlots();
   });
   consumer.on('error', (error) => {
     if (stopping.signal.aborted) return;

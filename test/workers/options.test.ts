@@ -73,7 +73,7 @@ test('reports every wrong option together, by name', () => {
 });
 
 test.each([
-  ['the least of each', { concurrency: 1, maxAttempts: 1, waitTimeSeconds: 0, deleteBatchWindowMs: 0 }],
+  ['the least of each', { concurrency: 1, maxAttempts: 1, waitTimeSeconds: 1, deleteBatchWindowMs: 0 }],
   ['the most of each', { concurrency: 1_000, maxAttempts: 1_000, waitTimeSeconds: 20, deleteBatchWindowMs: 1_000 }],
   ['a visibility of 12 hours', { visibilityTimeoutSeconds: 43_200 }],
   ['a visibility of just a lease and the skew', { visibilityTimeoutSeconds: 22 }],

@@ -79,6 +79,7 @@ function toLedgerEntry(accountId: string, item: Item): LedgerEntry {
 const providerChargeSchema: z.ZodType<ProviderCharge> = z.object({
   chargeId: z.string(),
   reference: z.string(),
+  accountId: z.string(),
   amountMinor: z.number(),
 });
 

@@ -14,14 +14,14 @@ export interface QueueClientOptions {
   readonly requestTimeoutMs?: number;
   /** Tries of one request inside the SDK. @defaultValue 3 */
   readonly maxAttempts?: number;
-  /** Connections at once. A client that long-polls should do nothing else. @defaultValue 64 */
+  /** Connections at once. A client that long-polls should do nothing else. @defaultValue 256 */
   readonly maxSockets?: number;
 }
 
 export const QUEUE_CLIENT_DEFAULTS = {
   requestTimeoutMs: 5_000,
   maxAttempts: 3,
-  maxSockets: 64,
+  maxSockets: 256,
   connectTimeoutMs: 1_000,
 } as const;
 
@@ -42,7 +42,7 @@ export function createQueueClient(options: QueueClientOptions = {}): SQSClient {
   const config: SQSClientConfig = {
     // A queue URL is a name, not an address: otherwise a message could be sent to whatever host the URL carries.
     useQueueUrlAsEndpoint: false,
-    // One body that was corrupted on the way would throw away the whole batch; our own hash tells it apart.
+    // The SDK would throw away the whole batch for one body that was corrupted on the way; workers check each message.
     md5: false,
     maxAttempts: options.maxAttempts ?? QUEUE_CLIENT_DEFAULTS.maxAttempts,
     ...(options.endpoint !== undefined && { endpoint: options.endpoint }),

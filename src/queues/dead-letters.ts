@@ -24,7 +24,7 @@ export interface ReadOptions {
 }
 
 /** How long what is being looked at stays hidden, should this process end before it is shown again. Unit: s. */
-const LOOK_SECONDS = 20;
+const LOOK_SECONDS = 60;
 
 /** Looks without taking: what was received is made visible again at the end. */
 export async function readDeadLetters(client: SQSClient, url: string, options: ReadOptions): Promise<DeadLetter[]> {

@@ -18,7 +18,7 @@ export interface StoreClientOptions {
   readonly connectTimeoutMs?: number;
   /** Until the whole answer is there. Unit: ms. Range: 1-60000. @defaultValue 3000 */
   readonly requestTimeoutMs?: number;
-  /** Connections at once: at least what works in parallel, or requests wait in line. Range: 1-1000. @defaultValue 128 */
+  /** Connections at once: at least what works in parallel, or requests wait in line. Range: 1-1000. @defaultValue 1000 */
   readonly maxSockets?: number;
   /** Tries of one request inside the SDK. Range: 1-10. @defaultValue 3 */
   readonly maxAttempts?: number;
@@ -33,7 +33,7 @@ type Limits = Required<
 export const STORE_CLIENT_DEFAULTS: Limits = {
   connectTimeoutMs: 1_000,
   requestTimeoutMs: 3_000,
-  maxSockets: 128,
+  maxSockets: 1_000,
   maxAttempts: 3,
 };
 

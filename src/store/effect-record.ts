@@ -18,7 +18,7 @@ import { fenceAndFinish, type Leases } from './leases.ts';
 import { fromStored, toStored, type StoredValue } from './stored-value.ts';
 import { effectRecordKey, type Item } from './table.ts';
 import type { TransactionAction } from './transaction.ts';
-import { TransactionCancelledError, type TransactionWriter } from './transaction-writer.ts';
+import { TransactionCancelledError, type FailedAction, type TransactionWriter } from './transaction-writer.ts';
 
 export type EffectStatus = 'IN_PROGRESS' | 'COMPLETED' | 'REJECTED' | 'FAILED';
 
@@ -135,9 +135,11 @@ export function createEffectRecords(deps: EffectRecordDependencies): EffectRecor
       // Another commit of this holder came first: its landing must not be taken for that of this verdict.
       if (effect.lease.isEnded) throw new LeaseLostError('released', effect.lease.grant);
       try {
-        await deps.transactions.write(actions, signal === undefined ? {} : { signal });
+        // No renewal gets through meanwhile, so half of what is left must do; the rest is for giving the record back.
+        const deadlineMs = Math.min(COMMIT_DEADLINE_MS, effect.lease.remainingMs() / 2);
+        await deps.transactions.write(actions, { deadlineMs, ...(signal !== undefined && { signal }) });
       } catch (error) {
-        const refusal = error instanceof TransactionCancelledError ? error.conditionFailure(RECORD_LABEL) : undefined;
+        const refusal = error instanceof TransactionCancelledError ? refusalOfRecord(error) : undefined;
         if (refusal === undefined) throw error;
         // The record speaks first, also when effects failed too. Only our own commit leaves our token without owner.
         if (!isOwnCommit(refusal.item, effect.lease)) throw effect.lease.lose(refusal.item);
@@ -157,6 +159,12 @@ export function createEffectRecords(deps: EffectRecordDependencies): EffectRecor
 }
 
 const RECORD_LABEL = 'effect record';
+const COMMIT_DEADLINE_MS = 10_000;
+
+/** By place, not by label: a handler may give its own actions any label. */
+function refusalOfRecord(error: TransactionCancelledError): FailedAction | undefined {
+  return error.failures.find((failure) => failure.index === 0 && failure.code === 'ConditionalCheckFailed');
+}
 
 /** Stands in `doubtBeforeMs` when no earlier attempt left a doubt; a time alone could be that of this claim itself. */
 const NO_DOUBT = 'none';

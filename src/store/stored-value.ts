@@ -30,3 +30,8 @@ export function fromStored(stored: unknown): unknown {
   if ('json' in stored && typeof stored.json === 'string') return JSON.parse(stored.json) as unknown;
   return { digest: 'sha256', ...stored };
 }
+
+/** A response as a duplicate will get it: through JSON, and by digest when it is too large to keep. */
+export function asReplayed(response: unknown): unknown {
+  return fromStored(toStored(response));
+}

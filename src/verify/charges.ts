@@ -23,6 +23,7 @@ export interface ProviderCharge {
   readonly chargeId: string;
   /** The request id that the worker gave. */
   readonly reference: string;
+  readonly accountId: string;
   readonly amountMinor: number;
 }
 
@@ -93,22 +94,30 @@ function balancesMatchLedger({ accounts, ledger }: ChargesSnapshot): Invariant {
 }
 
 function oneProviderChargePerRequest({ ledger }: ChargesSnapshot, charges: readonly ProviderCharge[]): Invariant {
-  const entryOf = new Map(ledger.map((entry) => [entry.requestId, entry]));
+  const entriesOf = groupBy(ledger, (entry) => entry.requestId);
   const violations: string[] = [];
   for (const [reference, group] of groupBy(charges, (charge) => charge.reference)) {
-    const entry = entryOf.get(reference);
+    const entries = entriesOf.get(reference);
     if (group.length > 1) violations.push(`${reference}: charged ${String(group.length)} times by the provider`);
-    else if (entry === undefined) violations.push(`${reference}: charged by the provider, no ledger entry`);
-    else if (entry.providerChargeId !== group[0]?.chargeId || entry.amountMinor !== group[0].amountMinor) {
-      violations.push(`${reference}: the ledger names another charge or amount than the provider`);
+    else if (entries === undefined) violations.push(`${reference}: charged by the provider, no ledger entry`);
+    else if (!entries.some((entry) => isSameCharge(entry, group[0]))) {
+      violations.push(`${reference}: the ledger names another charge, account or amount than the provider`);
     }
   }
   const charged = new Set(charges.map((charge) => charge.reference));
-  for (const requestId of entryOf.keys()) {
+  for (const requestId of entriesOf.keys()) {
     if (!charged.has(requestId)) violations.push(`${requestId}: in the ledger, never charged by the provider`);
   }
   const statement = 'one provider charge per request, the one in the ledger';
   return invariant('C3', statement, { evidence: charges.length, violations });
+}
+
+function isSameCharge(entry: LedgerEntry, charge: ProviderCharge | undefined): boolean {
+  return (
+    entry.providerChargeId === charge?.chargeId &&
+    entry.accountId === charge.accountId &&
+    entry.amountMinor === charge.amountMinor
+  );
 }
 
 function sameAnswerToAll(answers: readonly AnsweredDelivery[]): Invariant {

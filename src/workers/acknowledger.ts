@@ -30,6 +30,8 @@ export interface AcknowledgerOptions {
   readonly random: Random;
   /** How long a delete waits for others to share its request. Unit: ms. */
   readonly batchWindowMs: number;
+  /** How long one change of a visibility may take: it must not keep the next renewal of a lease waiting. Unit: ms. */
+  readonly visibilityAnswerMs: number;
 }
 
 interface PendingDelete {
@@ -88,16 +90,35 @@ export function createAcknowledger(options: AcknowledgerOptions): Acknowledger {
       new Promise((resolve) => {
         enqueue({ receiptHandle, attempts: 1, resolve });
       }),
-    async changeVisibility(receiptHandle, seconds) {
-      const input = { QueueUrl: queueUrl, ReceiptHandle: receiptHandle, VisibilityTimeout: seconds };
-      try {
-        await client.send(new ChangeMessageVisibilityCommand(input));
-        return 'changed';
-      } catch (error) {
-        return isRetryable(classifyFault(error)) ? 'failed' : 'gone';
-      }
-    },
+    changeVisibility: (receiptHandle, seconds) => changeVisibility(options, receiptHandle, seconds),
   };
+}
+
+/** One change of a visibility; when its answer takes too long it is given up, whatever hangs. */
+function changeVisibility(
+  options: AcknowledgerOptions,
+  receiptHandle: string,
+  seconds: number,
+): Promise<'changed' | 'gone' | 'failed'> {
+  const timeout = new AbortController();
+  const input = { QueueUrl: options.queueUrl, ReceiptHandle: receiptHandle, VisibilityTimeout: seconds };
+  return new Promise((resolve) => {
+    const cancelTimeout = options.clock.schedule(() => {
+      timeout.abort();
+      resolve('failed');
+    }, options.visibilityAnswerMs);
+    options.client
+      .send(new ChangeMessageVisibilityCommand(input), { abortSignal: timeout.signal })
+      .then(
+        () => {
+          resolve('changed');
+        },
+        (error: unknown) => {
+          resolve(isRetryable(classifyFault(error)) ? 'failed' : 'gone');
+        },
+      )
+      .finally(cancelTimeout);
+  });
 }
 
 /** Which entries failed, by their place in the batch. */

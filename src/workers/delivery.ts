@@ -1,4 +1,5 @@
 /** One receive of a message, read once from what SQS sent. */
+import { createHash } from 'node:crypto';
 import type { Message as SqsMessage, MessageAttributeValue } from '@aws-sdk/client-sqs';
 
 export interface Delivery {
@@ -9,6 +10,15 @@ export interface Delivery {
   readonly receiveCount: number;
   readonly sentAtMs: number | undefined;
   readonly attributes: Readonly<Record<string, MessageAttributeValue>>;
+}
+
+/**
+ * False when the body is not what SQS sent. The SDK's own check would throw away the whole batch for one such message,
+ * so it is off, and each message is looked at here. @see AWS: ReceiveMessage, MD5OfBody
+ */
+export function isIntact(message: SqsMessage): boolean {
+  const { MD5OfBody, Body = '' } = message;
+  return MD5OfBody === undefined || createHash('md5').update(Body).digest('hex') === MD5OfBody;
 }
 
 export function toDelivery(message: SqsMessage): Delivery {

@@ -45,7 +45,9 @@ export function startHeartbeat(options: HeartbeatOptions): Heartbeat {
   function scheduleNext(): void {
     if (isStopped) return;
     // Jitter keeps many messages that were received together from beating together.
-    const delayMs = options.heartbeatMs * (0.9 + random() * 0.2);
+    const regularMs = options.heartbeatMs * (0.9 + random() * 0.2);
+    // A slow claim or beat has used up a part of the lease already: the next beat comes sooner then.
+    const delayMs = Math.min(regularMs, Math.max(lease.remainingMs() / 2, options.heartbeatMs / 4));
     cancelNext = clock.schedule(
       () => {
         beatUnderWay = beat().then(scheduleNext);

@@ -24,13 +24,13 @@ export interface WorkerOptions {
   readonly name?: string;
   /** Deliveries at once. Range: 1-1000. @defaultValue 10 */
   readonly concurrency?: number;
-  /** Tries of one key before it is dead-lettered; our own count in the effect record. Range: 1-1000. @defaultValue 5 */
+  /** Tries of one key before it is dead-lettered; our own count in the effect record. Range: 1-1000. @defaultValue 10, minutes in all */
   readonly maxAttempts?: number;
   /** How long a delivery is hidden; each heartbeat starts it anew. Unit: s. Range: 1-43200. @defaultValue 30 */
   readonly visibilityTimeoutSeconds?: number;
   /** How long one receive waits for a message; without a wait it would ask in a hot loop. Unit: s. Range: 1-20. @defaultValue 10 */
   readonly waitTimeSeconds?: number;
-  /** Between two tries of a key: exponential with full jitter. Unit: ms. @defaultValue from 1000 up to 300000 */
+  /** Between two tries of a key: exponential with full jitter. Unit: ms. @defaultValue from 2000 up to 300000 */
   readonly retryBackoff?: Backoff;
   /** How long a delete waits for others to share its request. Unit: ms. Range: 0-1000. @defaultValue 10 */
   readonly deleteBatchWindowMs?: number;
@@ -46,10 +46,10 @@ export type ResolvedWorkerOptions = Required<Omit<WorkerOptions, 'lease'>> & { r
 export const WORKER_DEFAULTS = {
   name: 'worker',
   concurrency: 10,
-  maxAttempts: 5,
+  maxAttempts: 10,
   visibilityTimeoutSeconds: 30,
   waitTimeSeconds: 10,
-  retryBackoff: { baseMs: 1_000, capMs: 300_000 },
+  retryBackoff: { baseMs: 2_000, capMs: 300_000 },
   deleteBatchWindowMs: 10,
 } as const;
 

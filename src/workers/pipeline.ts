@@ -13,6 +13,8 @@ import type { Message } from '../messages/contract.ts';
 import { decodeMessage, type DecodedMessage } from '../messages/envelope.ts';
 import type { Claim, ClaimedEffect, EffectRecords } from '../store/effect-record.ts';
 import { LeaseLostError } from '../store/held-lease.ts';
+import { asReplayed } from '../store/stored-value.ts';
+import { TransactionCancelledError } from '../store/transaction-writer.ts';
 import { withFields } from '../telemetry/log.ts';
 import type { Acknowledger } from './acknowledger.ts';
 import type { DeadLetters } from './dead-letter.ts';
@@ -34,15 +36,22 @@ export interface PipelineDependencies {
 export interface Delivered {
   readonly key: string | undefined;
   readonly outcome: Outcome;
+  /** Settles when the handler has, which may be long after the outcome; never rejects. */
+  readonly handlerEnded: Promise<unknown>;
 }
 
 export async function deliver(delivery: Delivery, deps: PipelineDependencies): Promise<Delivered> {
   const decoded = decode(delivery, deps.options);
   // Read before the handler runs: what that does to its message must not change what is told about it.
   const key = decoded.kind === 'valid' ? decoded.message.key : undefined;
-  const outcome = decoded.kind === 'valid' ? await claimAndWork(decoded.message, delivery, deps) : decoded;
+  let handlerEnded: Promise<unknown> = Promise.resolve();
+  const onHandler = (running: Promise<unknown>): void => {
+    handlerEnded = running.catch(() => undefined);
+  };
+  const context = { delivery, deps, onHandler };
+  const outcome = decoded.kind === 'valid' ? await claimAndWork(decoded.message, context) : decoded;
   await settle(delivery, outcome, deps);
-  return { key, outcome };
+  return { key, outcome, handlerEnded };
 }
 
 function decode(delivery: Delivery, options: ResolvedWorkerOptions): DecodedMessage | Outcome {
@@ -55,7 +64,8 @@ function decode(delivery: Delivery, options: ResolvedWorkerOptions): DecodedMess
   }
 }
 
-async function claimAndWork(message: Message, delivery: Delivery, deps: PipelineDependencies): Promise<Outcome> {
+async function claimAndWork(message: Message, context: WorkContext): Promise<Outcome> {
+  const { delivery, deps } = context;
   const { queue, name } = deps.options;
   let claim: Claim;
   try {
@@ -64,7 +74,7 @@ async function claimAndWork(message: Message, delivery: Delivery, deps: Pipeline
     // Without the record nobody can tell what was done: the handler must not start.
     return { kind: 'retry', error: messageOf(error), attempt: delivery.receiveCount };
   }
-  return claim.kind === 'claimed' ? work(claim.effect, message, { delivery, deps }) : outcomeOf(claim, message);
+  return claim.kind === 'claimed' ? work(claim.effect, message, context) : outcomeOf(claim, message);
 }
 
 function outcomeOf(claim: Exclude<Claim, { kind: 'claimed' }>, message: Message): Outcome {
@@ -83,6 +93,7 @@ function outcomeOf(claim: Exclude<Claim, { kind: 'claimed' }>, message: Message)
 interface WorkContext {
   readonly delivery: Delivery;
   readonly deps: PipelineDependencies;
+  readonly onHandler: (running: Promise<unknown>) => void;
 }
 
 /** Works on a claimed key under one heartbeat, and gives the record back whatever happens. */
@@ -103,7 +114,9 @@ async function work(effect: ClaimedEffect, message: Message, context: WorkContex
   const steps = createSteps({ effects: deps.effects, effect, queue: options.queue, key: message.key, signal, clock });
   try {
     if (effect.attempt > options.maxAttempts) throw new NoAttemptLeftError(effect);
-    const result = await untilLost(signal, handle(effect, message, { ...context, signal, steps }));
+    const running = handle(effect, message, { ...context, signal, steps });
+    context.onHandler(running);
+    const result = await untilLost(signal, running);
     return await commit(effect, result, { deps, signal });
   } catch (error) {
     const lost = lossOf(signal.aborted ? signal.reason : error);
@@ -153,7 +166,8 @@ async function commit(
   }
   const { response } = result;
   await effects.commit(effect, { status: 'COMPLETED', response, effects: result.effects }, context.signal);
-  return { kind: 'completed', response, attempt, takenOver };
+  // As duplicates will read it, so that every delivery of a key gets the same answer.
+  return { kind: 'completed', response: asReplayed(response), attempt, takenOver };
 }
 
 /** The attempt failed and nothing was applied: the record says so and is free for the next attempt. */
@@ -166,7 +180,7 @@ async function giveBack(
   // The code is what people search for and match on.
   const text = isOnlyonceError(error) ? `${error.code}: ${error.message}` : messageOf(error);
   // A store that fails is not the message's fault: it waits, and its attempts are not used up.
-  const isStoreFault = error instanceof BackendError && error.reason !== 'validation';
+  const isStoreFault = isFaultOfStore(error);
   const isHopeless = isOnlyonceError(error) && !error.retryable;
   const isLast = !isStoreFault && (isHopeless || effect.attempt >= options.maxAttempts);
   try {
@@ -182,6 +196,12 @@ async function giveBack(
   }
   if (isLast) return { kind: 'exhausted', error: text, attempts: effect.attempt };
   return { kind: 'retry', error: text, attempt: isStoreFault ? context.delivery.receiveCount : effect.attempt };
+}
+
+/** An outage, throttling, or contention that outlasted every try: nothing about the message itself. */
+function isFaultOfStore(error: unknown): boolean {
+  if (error instanceof TransactionCancelledError) return error.retryable;
+  return error instanceof BackendError && error.reason !== 'validation';
 }
 
 /** Does to the message what its outcome asks for. A settlement that fails is left to the visibility time-out. */

@@ -65,7 +65,8 @@ export function createSteps(options: StepsOptions): Steps {
       await effects.storeStep(effect, name, result);
       // A result that was too large to keep must be asked for again, and only while its key is remembered.
       if ('json' in toStored(result)) openCalls -= 1;
-      return result;
+      // Through JSON also the first time, so that the handler sees no difference when it is run again.
+      return JSON.parse(JSON.stringify(result ?? null)) as Result;
     },
   };
 }

@@ -8,7 +8,7 @@ import { ChangeMessageVisibilityBatchCommand, type Message as SqsMessage } from 
 import { messageOf } from '../errors.ts';
 import { createAcknowledger } from './acknowledger.ts';
 import { createDeadLetters } from './dead-letter.ts';
-import { toDelivery, type Delivery } from './delivery.ts';
+import { isIntact, toDelivery, type Delivery } from './delivery.ts';
 import { resolveWorkerOptions, type ResolvedWorkerOptions, type WorkerOptions } from './options.ts';
 import type { Outcome } from './outcome.ts';
 import { deliver, type PipelineDependencies } from './pipeline.ts';
@@ -38,8 +38,17 @@ export function createWorker(workerOptions: WorkerOptions): Worker {
   const scheduler = createScheduler(options.concurrency);
   const pipeline = createPipeline(options);
   const poller = createWorkerPoller(options, scheduler, (messages) => {
-    for (const message of messages.map(toDelivery)) {
-      scheduler.start(message.messageId, () => deliverAndReport(message, options, pipeline));
+    for (const message of messages) {
+      if (!isIntact(message)) {
+        // As good as a receive that got lost: it comes back, and until then nobody acts on what nobody sent.
+        options.log.warn(
+          { messageId: message.MessageId },
+          'a message was corrupted on its way and is left to come back',
+        );
+        continue;
+      }
+      const delivery = toDelivery(message);
+      scheduler.start(delivery.messageId, () => deliverAndReport(delivery, options, pipeline));
     }
   });
   let stopping: Promise<StopReport> | undefined;
@@ -61,7 +70,14 @@ function createPipeline(options: ResolvedWorkerOptions): PipelineDependencies {
   return {
     options,
     effects: store.effectRecords(options.lease),
-    acknowledger: createAcknowledger({ client, queueUrl, clock, random, batchWindowMs: deleteBatchWindowMs }),
+    acknowledger: createAcknowledger({
+      client,
+      queueUrl,
+      clock,
+      random,
+      batchWindowMs: deleteBatchWindowMs,
+      visibilityAnswerMs: options.lease.heartbeatMs,
+    }),
     deadLetters: createDeadLetters({ client, deadLetterQueueUrl, queue, store, clock, random }),
   };
 }
@@ -98,11 +114,13 @@ async function deliverAndReport(
   const { clock } = options.store;
   const startedMonoMs = clock.monotonicMs();
   tell(() => options.events.onDelivery?.(delivery));
-  const { key, outcome } = await deliver(delivery, pipeline);
+  const { key, outcome, handlerEnded } = await deliver(delivery, pipeline);
   const durationMs = Math.round(clock.monotonicMs() - startedMonoMs);
   const fields = { key, messageId: delivery.messageId, outcome: outcome.kind, durationMs, ...reasonOf(outcome) };
   options.log[levelOf(outcome)](fields, 'delivery settled');
   tell(() => options.events.onOutcome?.({ delivery, key, outcome, durationMs }));
+  // A handler that ignores its signal keeps its slot: otherwise such handlers would pile up without a bound.
+  await handlerEnded;
 }
 
 async function drain(context: {
@@ -152,13 +170,18 @@ function reasonOf(outcome: Outcome): Record<string, unknown> {
   return 'reason' in outcome ? { reason: outcome.reason } : {};
 }
 
-function tell(listener: () => void): void {
+function tell(listener: () => unknown): void {
   try {
-    listener();
+    // A listener that was declared void may be async all the same: its rejection would end the process.
+    void Promise.resolve(listener()).catch(warnOf);
   } catch (error) {
-    // A listener is a guest: what it does wrong must not touch a delivery.
-    queueMicrotask(() => {
-      process.emitWarning(`a worker listener threw: ${messageOf(error)}`);
-    });
+    warnOf(error);
   }
+}
+
+/** A listener is a guest: what it does wrong must not touch a delivery. */
+function warnOf(error: unknown): void {
+  queueMicrotask(() => {
+    process.emitWarning(`a worker listener threw: ${messageOf(error)}`);
+  });
 }

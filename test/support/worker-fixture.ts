@@ -184,7 +184,8 @@ export class Bench {
         ...events,
         onDelivery: (delivery) => {
           deliveries.add(delivery);
-          events?.onDelivery?.(delivery);
+          // Returned, since a listener of the user may be async.
+          return events?.onDelivery?.(delivery);
         },
         onOutcome: (report) => {
           outcomes.add(report);

@@ -20,8 +20,8 @@ const GOOD: Required<ChargesSnapshot> = {
   ],
   queued: 0,
   providerCharges: [
-    { chargeId: 'ch1', reference: 'r1', amountMinor: 150 },
-    { chargeId: 'ch2', reference: 'r2', amountMinor: 200 },
+    { chargeId: 'ch1', reference: 'r1', accountId: 'a', amountMinor: 150 },
+    { chargeId: 'ch2', reference: 'r2', accountId: 'a', amountMinor: 200 },
   ],
   sent: [
     { messageId: 'm1', key: 'r1', isConflict: false },
@@ -92,13 +92,25 @@ test.each<[string, Partial<ChargesSnapshot>, Record<string, string>]>([
   ['an account that is missing', { accounts: [] }, { C2: 'a: no account' }],
   [
     'a second charge by the provider',
-    { providerCharges: [...GOOD.providerCharges, { chargeId: 'ch3', reference: 'r1', amountMinor: 150 }] },
+    {
+      providerCharges: [
+        ...GOOD.providerCharges,
+        { chargeId: 'ch3', reference: 'r1', accountId: 'a', amountMinor: 150 },
+      ],
+    },
     { C3: 'r1: charged 2 times by the provider' },
   ],
   [
     'a charge by the provider that the ledger does not know',
-    { providerCharges: [...GOOD.providerCharges, { chargeId: 'ch3', reference: 'r3', amountMinor: 1 }] },
+    {
+      providerCharges: [...GOOD.providerCharges, { chargeId: 'ch3', reference: 'r3', accountId: 'a', amountMinor: 1 }],
+    },
     { C3: 'r3: charged by the provider, no ledger entry' },
+  ],
+  [
+    'a charge that the provider made to another account',
+    { providerCharges: GOOD.providerCharges.map((charge) => ({ ...charge, accountId: 'b' })) },
+    { C3: 'r1: the ledger names another charge, account or amount than the provider' },
   ],
   [
     'a ledger entry that the provider never charged',
@@ -108,12 +120,12 @@ test.each<[string, Partial<ChargesSnapshot>, Record<string, string>]>([
   [
     'a ledger entry that names another charge',
     { providerCharges: GOOD.providerCharges.map((charge) => ({ ...charge, chargeId: `other-${charge.chargeId}` })) },
-    { C3: 'r1: the ledger names another charge or amount than the provider' },
+    { C3: 'r1: the ledger names another charge, account or amount than the provider' },
   ],
   [
     'an amount that differs from the provider',
     { providerCharges: GOOD.providerCharges.map((charge) => ({ ...charge, amountMinor: charge.amountMinor + 1 })) },
-    { C3: 'r1: the ledger names another charge or amount than the provider' },
+    { C3: 'r1: the ledger names another charge, account or amount than the provider' },
   ],
   [
     'two answers to one request',

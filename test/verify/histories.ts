@@ -80,7 +80,10 @@ function play({ fate, account, amountMinor, duplicates, isContradicted }: Reques
   const entry = { accountId: `a${String(account)}`, requestId: key, amountMinor, providerChargeId: chargeId };
   found.records = [...found.records, { key, status: 'COMPLETED' }];
   found.ledger = [...found.ledger, entry];
-  found.providerCharges = [...found.providerCharges, { chargeId, reference: key, amountMinor }];
+  found.providerCharges = [
+    ...found.providerCharges,
+    { chargeId, reference: key, accountId: entry.accountId, amountMinor },
+  ];
 }
 
 function nothing(): Found {
@@ -135,7 +138,10 @@ export const FAULTS: Readonly<Record<string, InjectedFault>> = {
     caughtBy: 'C3',
     inject: (found) => ({
       ...found,
-      providerCharges: [{ chargeId: 'again', reference: 'r0', amountMinor: 7 }, ...found.providerCharges],
+      providerCharges: [
+        { chargeId: 'again', reference: 'r0', accountId: 'a0', amountMinor: 7 },
+        ...found.providerCharges,
+      ],
     }),
   },
   'an entry without a charge by the provider': {

@@ -6,12 +6,16 @@ import { ManualClock } from '../payments/manual-clock.ts';
 const HOUR_MS = 3_600_000;
 
 /** A heartbeat on a clock of the test's, with a lease that is always held: twelve hours cannot be waited for. */
-function startBeating(answer: 'changed' | 'gone' | 'failed', chance = 0.5) {
+function startBeating(answer: 'changed' | 'gone' | 'failed', chance = 0.5, remainingMs = 24 * HOUR_MS) {
   const clock = new ManualClock();
   const asked: number[] = [];
-  const lease = { renew: () => Promise.resolve(true), signal: new AbortController().signal };
+  const lease = {
+    renew: () => Promise.resolve(true),
+    remainingMs: () => remainingMs,
+    signal: new AbortController().signal,
+  };
   const heartbeat = startHeartbeat({
-    // Of the lease only these two are used; a real one would end on the real clock.
+    // Of the lease only these are used; a real one would end on the real clock.
     lease: lease as unknown as HeldLease,
     receiptHandle: 'handle',
     acknowledger: {
@@ -74,4 +78,13 @@ test('spreads its beats by a tenth to either side', () => {
   });
 
   expect(due).toEqual([54, 66]);
+});
+
+test('beats sooner when a slow claim has used up most of the lease', async () => {
+  const { clock, asked } = startBeating('changed', 0.5, HOUR_MS);
+
+  clock.advance(HOUR_MS / 2);
+  await new Promise(setImmediate);
+
+  expect(asked).toHaveLength(1);
 });

@@ -3,7 +3,7 @@
  * it tests proves nothing. The work is done in a copy, never in this tree.
  *
  * node scripts/check-mutations.mjs [list] [text]
- *   list   test/mutations/<list>.json: scenarios (the default, minutes) or workers (a quarter of an hour)
+ *   list   test/mutations/<list>.json: scenarios (the default), hard-times, or workers (a quarter of an hour)
  *   text   only mutations whose id holds it
  */
 import { spawnSync } from 'node:child_process';

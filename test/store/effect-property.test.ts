@@ -6,6 +6,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Claim, ClaimedEffect } from '../../src/store/effect-record.ts';
 import { LeaseLostError } from '../../src/store/held-lease.ts';
+import { TransactionCancelledError } from '../../src/store/transaction-writer.ts';
 import { useStoreBench } from '../support/store-bench.ts';
 import { effectScene, type EffectScene, type EffectWorker } from '../support/store-effects.ts';
 import type { Fault, Rule } from '../support/store-transport.ts';
@@ -116,7 +117,10 @@ class Run {
     }
     await this.#act(step.do, step.worker, step.key).catch((error: unknown) => {
       // A store that cannot be reached and a lease that was lost are answers; anything else is a bug.
-      const isAnswer = error instanceof LeaseLostError || (error instanceof Error && error.name === 'BackendError');
+      // A commit that still met a conflict when its share of the lease was over was not applied, and says so.
+      const isConflict = error instanceof TransactionCancelledError && error.retryable;
+      const isBackendFault = error instanceof Error && error.name === 'BackendError';
+      const isAnswer = error instanceof LeaseLostError || isConflict || isBackendFault;
       if (!isAnswer) this.unexpected.push(error);
     });
   }

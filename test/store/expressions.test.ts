@@ -113,7 +113,8 @@ describe('changes against a real backend', () => {
   test('any set of attribute names and values survives', async () => {
     const name = fc
       .string({ minLength: 1, maxLength: 20, unit: 'grapheme' })
-      .filter((text) => !/[.]|^(PK|SK)$/.test(text));
+      // Messages with a field of this name are refused long before; a plain object cannot hold it.
+      .filter((text) => !/[.]|^(PK|SK|__proto__)$/.test(text));
     const value = fc.oneof(
       fc.string({ unit: 'grapheme' }),
       fc.integer(),
@@ -121,7 +122,7 @@ describe('changes against a real backend', () => {
       fc.boolean(),
       fc.constant(null),
       fc.array(fc.oneof(fc.string(), fc.integer()), { maxLength: 4 }),
-      fc.dictionary(fc.string({ minLength: 1, maxLength: 8 }), fc.integer(), { maxKeys: 3 }),
+      fc.dictionary(fc.string({ minLength: 1, maxLength: 8 }), fc.integer(), { maxKeys: 3, noNullPrototype: true }),
     );
     const attributes = fc.dictionary(name, value, { minKeys: 1, maxKeys: 8, noNullPrototype: true });
     await fc.assert(

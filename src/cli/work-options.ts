@@ -1,7 +1,7 @@
 /** The flags of a worker process. */
 import { hostname } from 'node:os';
 import { Option, type Command } from 'commander';
-import { LEASE_DEFAULTS } from '../store/lease-options.ts';
+import { LEASE_DEFAULTS } from '../store/leases/lease-options.ts';
 import { WORKER_DEFAULTS } from '../workers/options.ts';
 import { numberOption, type ConnectionFlags } from './options.ts';
 

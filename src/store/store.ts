@@ -6,11 +6,11 @@ import { toBackendError } from './backend-error.ts';
 import { createDocumentClient, type StoreClientOptions } from './client.ts';
 import { repeatedUpdate, type ConditionalUpdate, type UpdateAnswer } from './conditional-update.ts';
 import { createTable, type TableReport } from './create-table.ts';
-import { createEffectRecords, type EffectRecords } from './effect-record.ts';
-import { checkedLeaseOptions, type LeaseOptions } from './lease-options.ts';
-import { createLeases, type Leases } from './leases.ts';
+import { createEffectRecords, type EffectRecords } from './effects/effect-record.ts';
+import { checkedLeaseOptions, type LeaseOptions } from './leases/lease-options.ts';
+import { createLeases, type Leases } from './leases/leases.ts';
 import type { Item, ItemKey } from './table.ts';
-import { createTransactionWriter, type TransactionWriter } from './transaction-writer.ts';
+import { createTransactionWriter, type TransactionWriter } from './transactions/transaction-writer.ts';
 
 export interface StoreOptions extends StoreClientOptions {
   /** @defaultValue onlyonce */

@@ -2,7 +2,7 @@
 import type { MessageContract, Message } from '../messages/contract.ts';
 import type { ConditionalUpdate, UpdateAnswer } from '../store/conditional-update.ts';
 import type { Item, ItemKey } from '../store/table.ts';
-import type { TransactionAction } from '../store/transaction.ts';
+import type { TransactionAction } from '../store/transactions/transaction.ts';
 import type { Log } from '../telemetry/log.ts';
 
 export type HandlerResult =

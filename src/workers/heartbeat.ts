@@ -5,7 +5,7 @@
  * Beats run on the same event loop as the handler: a blocked loop stops beating, as it should.
  */
 import type { Cancel, Clock, Random } from '../clock.ts';
-import type { HeldLease } from '../store/held-lease.ts';
+import type { HeldLease } from '../store/leases/held-lease.ts';
 import type { Acknowledger } from './acknowledger.ts';
 
 export interface HeartbeatOptions {

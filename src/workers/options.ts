@@ -2,7 +2,7 @@
 import type { SQSClient } from '@aws-sdk/client-sqs';
 import type { Backoff } from '../backoff.ts';
 import { ConfigurationError, type OptionFault } from '../errors.ts';
-import { resolveLeaseOptions, type LeaseOptions, type ResolvedLeaseOptions } from '../store/lease-options.ts';
+import { resolveLeaseOptions, type LeaseOptions, type ResolvedLeaseOptions } from '../store/leases/lease-options.ts';
 import type { Store } from '../store/store.ts';
 import { silentLog, type Log } from '../telemetry/log.ts';
 import type { WorkerEvents } from './events.ts';

@@ -2,7 +2,7 @@
 import { fullJitterMs, type Backoff } from '../backoff.ts';
 import type { Random } from '../clock.ts';
 import type { InvalidCode } from '../messages/envelope.ts';
-import type { LossReason } from '../store/held-lease.ts';
+import type { LossReason } from '../store/leases/held-lease.ts';
 
 /** The answer that every delivery of a key gets. */
 export type EffectAnswer =

@@ -11,10 +11,10 @@
 import { BackendError, isOnlyonceError, messageOf } from '../errors.ts';
 import type { Message } from '../messages/contract.ts';
 import { decodeMessage, type DecodedMessage } from '../messages/envelope.ts';
-import type { Claim, ClaimedEffect, EffectRecords } from '../store/effect-record.ts';
-import { LeaseLostError } from '../store/held-lease.ts';
-import { asReplayed } from '../store/stored-value.ts';
-import { TransactionCancelledError } from '../store/transaction-writer.ts';
+import type { Claim, ClaimedEffect, EffectRecords } from '../store/effects/effect-record.ts';
+import { LeaseLostError } from '../store/leases/held-lease.ts';
+import { asReplayed } from '../store/effects/stored-value.ts';
+import { TransactionCancelledError } from '../store/transactions/transaction-writer.ts';
 import { withFields } from '../telemetry/log.ts';
 import type { Acknowledger } from './acknowledger.ts';
 import type { DeadLetters } from './dead-letter.ts';

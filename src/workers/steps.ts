@@ -2,8 +2,8 @@
 import { createHash } from 'node:crypto';
 import { isoTime, type Clock } from '../clock.ts';
 import { ConfigurationError, OnlyonceError } from '../errors.ts';
-import type { ClaimedEffect, EffectRecords } from '../store/effect-record.ts';
-import { toStored } from '../store/stored-value.ts';
+import type { ClaimedEffect, EffectRecords } from '../store/effects/effect-record.ts';
+import { toStored } from '../store/effects/stored-value.ts';
 import type { StepCall, StepOptions } from './handler.ts';
 
 /** Nobody can tell whether the outside call was made: an operator must look. */

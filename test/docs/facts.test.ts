@@ -6,7 +6,7 @@ import { STORE_DEFAULTS, LEASE_DEFAULTS, PRODUCER_DEFAULTS, WORKER_DEFAULTS } fr
 import { resolveHttpPaymentProviderOptions } from '../../src/payments/http-payment-provider.ts';
 import { QUEUE_CLIENT_DEFAULTS } from '../../src/queues/client.ts';
 import { STORE_CLIENT_DEFAULTS } from '../../src/store/client.ts';
-import { resolveLeaseOptions } from '../../src/store/lease-options.ts';
+import { resolveLeaseOptions } from '../../src/store/leases/lease-options.ts';
 import {
   accountKey,
   deadLetterKey,

@@ -1,10 +1,10 @@
 /** Committing and giving back a claimed record: all or nothing, once, and only by its holder. */
 import { describe, expect, test } from 'vitest';
 import { absent } from '../../src/store/conditions.ts';
-import { LeaseLostError } from '../../src/store/held-lease.ts';
-import { fenceAndFinish } from '../../src/store/leases.ts';
+import { LeaseLostError } from '../../src/store/leases/held-lease.ts';
+import { fenceAndFinish } from '../../src/store/leases/leases.ts';
 import { lockKey } from '../../src/store/table.ts';
-import { TransactionCancelledError } from '../../src/store/transaction-writer.ts';
+import { TransactionCancelledError } from '../../src/store/transactions/transaction-writer.ts';
 import { useStoreBench } from '../support/store-bench.ts';
 import { AFTER_THE_LEASE_MS, claimedOf, effectScene, failureOf } from '../support/store-effects.ts';
 import { StoreClock } from '../support/store-clock.ts';

@@ -4,9 +4,9 @@
  */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { Claim, ClaimedEffect } from '../../src/store/effect-record.ts';
-import { LeaseLostError } from '../../src/store/held-lease.ts';
-import { TransactionCancelledError } from '../../src/store/transaction-writer.ts';
+import type { Claim, ClaimedEffect } from '../../src/store/effects/effect-record.ts';
+import { LeaseLostError } from '../../src/store/leases/held-lease.ts';
+import { TransactionCancelledError } from '../../src/store/transactions/transaction-writer.ts';
 import { useStoreBench } from '../support/store-bench.ts';
 import { effectScene, type EffectScene, type EffectWorker } from '../support/store-effects.ts';
 import type { Fault, Rule } from '../support/store-transport.ts';

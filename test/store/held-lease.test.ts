@@ -1,6 +1,6 @@
 /** What a holder knows of its own lease while time does what time does to machines. */
 import { afterEach, describe, expect, test } from 'vitest';
-import { LeaseLostError, type HeldLease } from '../../src/store/held-lease.ts';
+import { LeaseLostError, type HeldLease } from '../../src/store/leases/held-lease.ts';
 import type { StoreOptions } from '../../src/store/store.ts';
 import { lockKey } from '../../src/store/table.ts';
 import { useStoreBench } from '../support/store-bench.ts';

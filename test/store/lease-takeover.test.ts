@@ -1,12 +1,12 @@
 /** Who may take a lease that somebody holds, when, and what the former holder can still do. */
 import { describe, expect, test } from 'vitest';
-import type { HeldLease } from '../../src/store/held-lease.ts';
-import { createLeaseObservations } from '../../src/store/lease-observations.ts';
-import { checkedLeaseOptions } from '../../src/store/lease-options.ts';
-import { fenceAndFinish, fenceAndRenew, fenceCheck, type Leases } from '../../src/store/leases.ts';
+import type { HeldLease } from '../../src/store/leases/held-lease.ts';
+import { createLeaseObservations } from '../../src/store/leases/lease-observations.ts';
+import { checkedLeaseOptions } from '../../src/store/leases/lease-options.ts';
+import { fenceAndFinish, fenceAndRenew, fenceCheck, type Leases } from '../../src/store/leases/leases.ts';
 import { lockKey } from '../../src/store/table.ts';
-import type { TransactionAction } from '../../src/store/transaction.ts';
-import { TransactionCancelledError } from '../../src/store/transaction-writer.ts';
+import type { TransactionAction } from '../../src/store/transactions/transaction.ts';
+import { TransactionCancelledError } from '../../src/store/transactions/transaction-writer.ts';
 import { useStoreBench } from '../support/store-bench.ts';
 import { StoreClock } from '../support/store-clock.ts';
 

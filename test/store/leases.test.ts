@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { ConfigurationError } from '../../src/errors.ts';
-import type { HeldLease } from '../../src/store/held-lease.ts';
-import { resolveLeaseOptions, type LeaseOptions } from '../../src/store/lease-options.ts';
-import type { Leases } from '../../src/store/leases.ts';
+import type { HeldLease } from '../../src/store/leases/held-lease.ts';
+import { resolveLeaseOptions, type LeaseOptions } from '../../src/store/leases/lease-options.ts';
+import type { Leases } from '../../src/store/leases/leases.ts';
 import { createStore } from '../../src/store/store.ts';
 import { lockKey, type Item } from '../../src/store/table.ts';
 import { LOCAL_ACCESS, useStoreBench } from '../support/store-bench.ts';

@@ -3,8 +3,8 @@ import { BackendError, ConfigurationError } from '../../src/errors.ts';
 import { absent, equals } from '../../src/store/conditions.ts';
 import { plus } from '../../src/store/expressions.ts';
 import type { Store } from '../../src/store/store.ts';
-import type { TransactionAction } from '../../src/store/transaction.ts';
-import { TransactionCancelledError } from '../../src/store/transaction-writer.ts';
+import type { TransactionAction } from '../../src/store/transactions/transaction.ts';
+import { TransactionCancelledError } from '../../src/store/transactions/transaction-writer.ts';
 import { useStoreBench } from '../support/store-bench.ts';
 import { StoreClock } from '../support/store-clock.ts';
 

@@ -5,8 +5,8 @@ import { ConfigurationError } from '../../src/errors.ts';
 import { absent, equals, present } from '../../src/store/conditions.ts';
 import { plus } from '../../src/store/expressions.ts';
 import { itemBytes, MAX_ITEM_BYTES } from '../../src/store/item-size.ts';
-import { fromStored, MAX_STORED_BYTES, toStored } from '../../src/store/stored-value.ts';
-import { checkTransaction, renderAction, type TransactionAction } from '../../src/store/transaction.ts';
+import { fromStored, MAX_STORED_BYTES, toStored } from '../../src/store/effects/stored-value.ts';
+import { checkTransaction, renderAction, type TransactionAction } from '../../src/store/transactions/transaction.ts';
 import { effectRecordKey, keyText, ledgerEntryKey } from '../../src/store/table.ts';
 
 function put(label: string, bytes = 0): TransactionAction {

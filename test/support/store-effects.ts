@@ -1,7 +1,13 @@
 /** Charges on effect records, as the tests of the store write them. */
-import type { Claim, ClaimedEffect, ClaimRequest, EffectRecords, Verdict } from '../../src/store/effect-record.ts';
+import type {
+  Claim,
+  ClaimedEffect,
+  ClaimRequest,
+  EffectRecords,
+  Verdict,
+} from '../../src/store/effects/effect-record.ts';
 import { plus } from '../../src/store/expressions.ts';
-import type { LeaseOptions } from '../../src/store/lease-options.ts';
+import type { LeaseOptions } from '../../src/store/leases/lease-options.ts';
 import { accountKey, effectRecordKey, ledgerEntryKey, type Item } from '../../src/store/table.ts';
 import type { StoreOptions } from '../../src/store/store.ts';
 import type { StoreBench } from './store-bench.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { MessageContract } from '../../src/messages/contract.ts';
 import { plus } from '../../src/store/expressions.ts';
-import type { TransactionAction } from '../../src/store/transaction.ts';
+import type { TransactionAction } from '../../src/store/transactions/transaction.ts';
 import type { Handler } from '../../src/workers/handler.ts';
 
 /** The smallest message there is: for tests that are not about charges. */

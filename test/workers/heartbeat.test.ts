@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { HeldLease } from '../../src/store/held-lease.ts';
+import type { HeldLease } from '../../src/store/leases/held-lease.ts';
 import { startHeartbeat, VisibilityLostError } from '../../src/workers/heartbeat.ts';
 import { ManualClock } from '../payments/manual-clock.ts';
 

@@ -1,6 +1,6 @@
 import type { ChangeMessageVisibilityCommandInput, DeleteMessageBatchCommandInput } from '@aws-sdk/client-sqs';
 import { expect, test } from 'vitest';
-import { LeaseLostError } from '../../src/store/held-lease.ts';
+import { LeaseLostError } from '../../src/store/leases/held-lease.ts';
 import { VisibilityLostError } from '../../src/workers/heartbeat.ts';
 import { TestClock } from '../support/worker-clock.ts';
 import { countEffect, counterKey, noteBody, noteHandler } from '../support/worker-contract.ts';

@@ -1,6 +1,6 @@
 /** `onlyonce effects get`: what became of a business key. */
 import { Argument, Command } from 'commander';
-import { fromStored } from '../../store/stored-value.ts';
+import { fromStored } from '../../store/effects/stored-value.ts';
 import { effectRecordKey, type Item } from '../../store/table.ts';
 import { queueName, type Flow } from '../../queues/topology.ts';
 import { isoTime } from '../../clock.ts';

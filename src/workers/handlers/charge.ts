@@ -10,7 +10,7 @@ import type { PaymentProvider } from '../../payments/payment-provider.ts';
 import { absent, equals } from '../../store/conditions.ts';
 import { plus } from '../../store/expressions.ts';
 import { accountKey, ledgerEntryKey, type Item } from '../../store/table.ts';
-import type { TransactionAction } from '../../store/transaction.ts';
+import type { TransactionAction } from '../../store/transactions/transaction.ts';
 import type { Handler, HandlerContext, HandlerResult } from '../handler.ts';
 
 /** What every delivery of a charge is answered with. */

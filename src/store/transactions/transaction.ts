@@ -3,10 +3,10 @@
  * Building never talks to DynamoDB; `transaction-writer.ts` sends.
  */
 import type { TransactWriteCommandInput } from '@aws-sdk/lib-dynamodb';
-import { ConfigurationError, type OptionFault } from '../errors.ts';
-import { Placeholders, renderChange, type Change, type Condition } from './expressions.ts';
-import { itemBytes, MAX_ITEM_BYTES } from './item-size.ts';
-import { keyText, type Item, type ItemKey } from './table.ts';
+import { ConfigurationError, type OptionFault } from '../../errors.ts';
+import { Placeholders, renderChange, type Change, type Condition } from '../expressions.ts';
+import { itemBytes, MAX_ITEM_BYTES } from '../item-size.ts';
+import { keyText, type Item, type ItemKey } from '../table.ts';
 
 /** @see AWS: TransactWriteItems */
 const MAX_TRANSACTION_ACTIONS = 100;

@@ -2,10 +2,10 @@
  * What this process has seen of leases that others hold. A lease that stays unchanged for its whole length on our own
  * monotonic clock is dead, whatever the holder's clock said. Only durations are compared, never clocks of two machines.
  */
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../../clock.ts';
 import { MAX_CLOCK_DRIFT, type ResolvedLeaseOptions } from './lease-options.ts';
-import { numberOf } from './plain-item.ts';
-import { keyText, type Item, type ItemKey } from './table.ts';
+import { numberOf } from '../plain-item.ts';
+import { keyText, type Item, type ItemKey } from '../table.ts';
 
 export interface LeaseObservation {
   readonly owner: string;

@@ -8,17 +8,21 @@
  *
  * The record holds no clock that decides about effects: `owner` and `fencingToken` do, inside each write.
  */
-import { equals, all, any, attributeAbsent, oneOf } from './conditions.ts';
-import { repeatedUpdate } from './conditional-update.ts';
-import { ifAbsent, plus, previous, type Change } from './expressions.ts';
-import { LeaseLostError, type HeldLease, type HeldLeaseDependencies } from './held-lease.ts';
-import { heldBy, wasTakenOver } from './lease-grant.ts';
-import { numberOf } from './plain-item.ts';
-import { fenceAndFinish, type Leases } from './leases.ts';
+import { equals, all, any, attributeAbsent, oneOf } from '../conditions.ts';
+import { repeatedUpdate } from '../conditional-update.ts';
+import { ifAbsent, plus, previous, type Change } from '../expressions.ts';
+import { LeaseLostError, type HeldLease, type HeldLeaseDependencies } from '../leases/held-lease.ts';
+import { heldBy, wasTakenOver } from '../leases/lease-grant.ts';
+import { numberOf } from '../plain-item.ts';
+import { fenceAndFinish, type Leases } from '../leases/leases.ts';
 import { fromStored, toStored, type StoredValue } from './stored-value.ts';
-import { effectRecordKey, type Item } from './table.ts';
-import type { TransactionAction } from './transaction.ts';
-import { TransactionCancelledError, type FailedAction, type TransactionWriter } from './transaction-writer.ts';
+import { effectRecordKey, type Item } from '../table.ts';
+import type { TransactionAction } from '../transactions/transaction.ts';
+import {
+  TransactionCancelledError,
+  type FailedAction,
+  type TransactionWriter,
+} from '../transactions/transaction-writer.ts';
 
 export type EffectStatus = 'IN_PROGRESS' | 'COMPLETED' | 'REJECTED' | 'FAILED';
 

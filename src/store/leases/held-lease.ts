@@ -8,17 +8,17 @@
  * Renewals, fenced writes and the release of one lease never overlap in this process. That alone makes nothing safe:
  * what decides is the condition on owner and token inside each write.
  */
-import { fullJitterMs } from '../backoff.ts';
-import { sleep, type Cancel, type Clock, type Random } from '../clock.ts';
-import { OnlyonceError } from '../errors.ts';
-import { toBackendError } from './backend-error.ts';
-import { conditionalUpdate, repeatedUpdate, type UpdateAnswer, type UpdateTarget } from './conditional-update.ts';
-import type { Change } from './expressions.ts';
+import { fullJitterMs } from '../../backoff.ts';
+import { sleep, type Cancel, type Clock, type Random } from '../../clock.ts';
+import { OnlyonceError } from '../../errors.ts';
+import { toBackendError } from '../backend-error.ts';
+import { conditionalUpdate, repeatedUpdate, type UpdateAnswer, type UpdateTarget } from '../conditional-update.ts';
+import type { Change } from '../expressions.ts';
 import { heldBy, releaseChange, renewChange, type LeaseGrant } from './lease-grant.ts';
-import { numberOf } from './plain-item.ts';
+import { numberOf } from '../plain-item.ts';
 import type { ResolvedLeaseOptions } from './lease-options.ts';
 import { instantOf, LeaseValidity, type Instant } from './lease-validity.ts';
-import type { Item } from './table.ts';
+import type { Item } from '../table.ts';
 
 export type LossReason =
   /** Another was granted a higher token. */

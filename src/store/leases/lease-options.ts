@@ -1,5 +1,5 @@
 /** How long a lease lasts, how often it is renewed, and when another may take it. One place for defaults and rules. */
-import { ConfigurationError, type OptionFault } from '../errors.ts';
+import { ConfigurationError, type OptionFault } from '../../errors.ts';
 
 export interface LeaseOptions {
   /** How long the holder may act without renewing. Unit: ms. Range: 500-3600000. @defaultValue 20000 */

@@ -4,7 +4,7 @@
  * The monotonic clock stands still during a machine's suspend and the wall clock can be set; a lease is valid only
  * while both say so. It counts from before the request was sent, so it always ends before a contender's view of it.
  */
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../../clock.ts';
 
 /** One moment on both clocks. */
 export interface Instant {

@@ -6,13 +6,13 @@
  */
 import { randomUUID } from 'node:crypto';
 import { TransactWriteCommand, type DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
-import { classifyFault } from '../aws-fault.ts';
-import { fullJitterMs, type Backoff } from '../backoff.ts';
-import { sleep, type Clock, type Random } from '../clock.ts';
-import { OnlyonceError } from '../errors.ts';
-import { toBackendError } from './backend-error.ts';
-import { plainItem } from './plain-item.ts';
-import type { Item } from './table.ts';
+import { classifyFault } from '../../aws-fault.ts';
+import { fullJitterMs, type Backoff } from '../../backoff.ts';
+import { sleep, type Clock, type Random } from '../../clock.ts';
+import { OnlyonceError } from '../../errors.ts';
+import { toBackendError } from '../backend-error.ts';
+import { plainItem } from '../plain-item.ts';
+import type { Item } from '../table.ts';
 import { checkTransaction, renderAction, type TransactionAction } from './transaction.ts';
 
 /** One action that DynamoDB did not accept. */

@@ -8,11 +8,11 @@
  *   even after the item was deleted;
  * - renewing, finishing and releasing are conditioned on owner and token, so a repeated or late one is harmless.
  */
-import { all, any, attributeAbsent, equals, lessThan } from './conditions.ts';
-import { plus, previous, type Change, type Condition } from './expressions.ts';
+import { all, any, attributeAbsent, equals, lessThan } from '../conditions.ts';
+import { plus, previous, type Change, type Condition } from '../expressions.ts';
 import type { LeaseObservation } from './lease-observations.ts';
 import type { ResolvedLeaseOptions } from './lease-options.ts';
-import type { Item, ItemKey } from './table.ts';
+import type { Item, ItemKey } from '../table.ts';
 
 /** Proof of one acquisition. */
 export interface LeaseGrant {

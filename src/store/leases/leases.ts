@@ -3,16 +3,16 @@
  * One UpdateItem per try; the answer to a refused try already says who holds it.
  */
 import { randomUUID } from 'node:crypto';
-import { all } from './conditions.ts';
-import { repeatedUpdate } from './conditional-update.ts';
-import type { Change, Condition } from './expressions.ts';
+import { all } from '../conditions.ts';
+import { repeatedUpdate } from '../conditional-update.ts';
+import type { Change, Condition } from '../expressions.ts';
 import { HeldLease, type HeldLeaseDependencies } from './held-lease.ts';
 import { freeToTake, grantChange, heldBy, releaseChange, renewChange } from './lease-grant.ts';
-import { numberOf } from './plain-item.ts';
+import { numberOf } from '../plain-item.ts';
 import { createLeaseObservations } from './lease-observations.ts';
 import { instantOf } from './lease-validity.ts';
-import { lockKey, type Item, type ItemKey } from './table.ts';
-import type { TransactionAction } from './transaction.ts';
+import { lockKey, type Item, type ItemKey } from '../table.ts';
+import type { TransactionAction } from '../transactions/transaction.ts';
 
 export interface LeaseRequest {
   readonly key: ItemKey;

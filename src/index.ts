@@ -10,7 +10,9 @@ export {
 export type { OptionFault } from './errors.ts';
 export type { Clock, Random } from './clock.ts';
 
-export type { Message, MessageContract } from './messages/contract.ts';
+export { defineMessage } from './messages/contract.ts';
+export type { Message, MessageContract, Upcaster } from './messages/contract.ts';
+export type { StandardSchema } from './messages/schema.ts';
 export { encodeMessage, decodeMessage } from './messages/envelope.ts';
 export type { DecodedMessage, EncodedMessage, InvalidCode } from './messages/envelope.ts';
 export { CHARGE_REQUESTED } from './messages/charge.ts';

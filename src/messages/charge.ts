@@ -1,6 +1,6 @@
 /** A request to charge an account: made once per request id, however often the message comes. */
 import { z } from 'zod';
-import type { MessageContract } from './contract.ts';
+import { defineMessage, type MessageContract } from './contract.ts';
 
 /** The currencies of ISO 4217 that this runtime knows. */
 const CURRENCIES = new Set(Intl.supportedValuesOf('currency'));
@@ -31,9 +31,9 @@ const chargeSchema: z.ZodType<Charge> = z.strictObject({
   description: z.string().max(500),
 });
 
-export const CHARGE_REQUESTED: MessageContract<Charge> = {
+export const CHARGE_REQUESTED: MessageContract<Charge> = defineMessage({
   type: 'charge.requested',
   version: 1,
   schema: chargeSchema,
   keyOf: (charge) => charge.requestId,
-};
+});

@@ -4,13 +4,22 @@
  */
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { InvalidMessageError } from '../errors.ts';
+import { ConfigurationError, InvalidMessageError, messageOf } from '../errors.ts';
 import type { Message, MessageContract } from './contract.ts';
 import { canonicalJson, parseJson, type Json } from './json.ts';
 import { MAX_KEY_BYTES, MAX_MESSAGE_BYTES } from './limits.ts';
+import { validate, type Validated } from './schema.ts';
 
 export type InvalidCode =
-  'TOO_LARGE' | 'NOT_JSON' | 'ENVELOPE' | 'UNKNOWN_TYPE' | 'UNKNOWN_VERSION' | 'SCHEMA' | 'KEY_MISMATCH';
+  | 'TOO_LARGE'
+  | 'NOT_JSON'
+  | 'ENVELOPE'
+  | 'UNKNOWN_TYPE'
+  | 'UNKNOWN_VERSION'
+  | 'SCHEMA'
+  | 'KEY_MISMATCH'
+  /** The contract's own code (schema, upcaster, keyOf) threw on it. */
+  | 'CONTRACT_FAILED';
 
 export type DecodedMessage =
   | { readonly kind: 'valid'; readonly message: Message }
@@ -46,13 +55,13 @@ const envelopeSchema = z.strictObject({
  * @throws {InvalidMessageError} when the payload is against its contract, the key is unfit, or the body over 1 MiB.
  */
 export function encodeMessage<Payload>(contract: MessageContract<Payload>, payload: Payload): EncodedMessage {
-  const checked = contract.schema.safeParse(payload);
-  if (!checked.success) throw new InvalidMessageError(reasonOf(checked.error, 'payload'));
+  const checked = validate(contract.schema, payload, 'payload');
+  if (checked.kind === 'refused') throw new InvalidMessageError(storable(checked.reason));
   const envelope = {
     type: contract.type,
     version: contract.version,
-    key: contract.keyOf(checked.data),
-    payload: checked.data,
+    key: keyOf(contract, checked.value),
+    payload: checked.value,
   };
   const body = toBody(JSON.stringify(envelope));
   // The sender's own message takes the receiver's way: what would be refused there is refused here.
@@ -60,6 +69,14 @@ export function encodeMessage<Payload>(contract: MessageContract<Payload>, paylo
   if (decoded.kind === 'invalid') throw new InvalidMessageError(decoded.reason);
   const { key, payloadHash } = decoded.message;
   return { body, bodyBytes: Buffer.byteLength(body), key, payloadHash };
+}
+
+function keyOf<Payload>(contract: MessageContract<Payload>, payload: Payload): string {
+  try {
+    return contract.keyOf(payload);
+  } catch (cause) {
+    throw new InvalidMessageError(`keyOf of "${contract.type}" threw: ${messageOf(cause)}`, { cause });
+  }
 }
 
 /** Reads a body. Everything that can be wrong with it is an answer, never an exception. */
@@ -70,24 +87,56 @@ export function decodeMessage(body: string, contracts: readonly MessageContract<
   }
   const json = parseJson(body);
   if (json.kind === 'refused') return invalid('NOT_JSON', json.reason);
-  const envelope = envelopeSchema.safeParse(json.value);
-  if (!envelope.success) return invalid('ENVELOPE', reasonOf(envelope.error));
-  const { type, version, key, payload } = envelope.data;
+  const envelope = validate(envelopeSchema, json.value);
+  if (envelope.kind === 'refused') return invalid('ENVELOPE', envelope.reason);
+  const { type, version, key, payload } = envelope.value;
 
   const ofType = contracts.filter((contract) => contract.type === type);
   if (ofType.length === 0) return invalid('UNKNOWN_TYPE', `no contract for type "${type}"`);
-  const contract = ofType.find((candidate) => candidate.version === version);
+  const contract = ofType.find((candidate) => versionsOf(candidate).includes(version));
   if (contract === undefined) {
-    const known = ofType.map((candidate) => String(candidate.version)).join(', ');
+    const known = ofType.flatMap(versionsOf).join(', ');
     return invalid('UNKNOWN_VERSION', `version ${String(version)} of "${type}" is not known, only ${known}`);
   }
-  const checked = contract.schema.safeParse(payload);
-  if (!checked.success) return invalid('SCHEMA', reasonOf(checked.error, 'payload'));
-  if (contract.keyOf(checked.data) !== key) {
+  const read = readPayload(contract, version, payload);
+  if (read.kind !== 'valid') return invalid(read.code, read.reason);
+  if (read.key !== key) {
     return invalid('KEY_MISMATCH', 'the key of the envelope is not the business key of its payload');
   }
   const payloadHash = hashOf({ type, version, payload });
-  return { kind: 'valid', message: { type, version, key, payload: checked.data, payloadHash } };
+  return { kind: 'valid', message: { type, version: contract.version, key, payload: read.payload, payloadHash } };
+}
+
+type ReadPayload<Payload> =
+  | { readonly kind: 'valid'; readonly payload: Payload; readonly key: string }
+  | { readonly kind: 'invalid'; readonly code: InvalidCode; readonly reason: string };
+
+/** Brings a payload to the contract's version and checks it. The contract's code is the user's and may throw. */
+function readPayload<Payload>(contract: MessageContract<Payload>, version: number, sent: Json): ReadPayload<Payload> {
+  try {
+    // A copy, so that an upcaster or schema that changes what it gets does not change what is hashed.
+    let payload: unknown = structuredClone(sent);
+    for (let from = version; from < contract.version; from += 1) payload = upcasterOf(contract, from)(payload);
+    const checked: Validated<Payload> = validate(contract.schema, payload, 'payload');
+    if (checked.kind === 'refused') return { kind: 'invalid', code: 'SCHEMA', reason: checked.reason };
+    return { kind: 'valid', payload: checked.value, key: contract.keyOf(checked.value) };
+  } catch (error) {
+    // The contract is misused, and every message would tell the same: that is for its author, not for a dead letter.
+    if (error instanceof ConfigurationError) throw error;
+    const reason = `the contract of "${contract.type}" threw on version ${String(version)}: ${messageOf(error)}`;
+    return { kind: 'invalid', code: 'CONTRACT_FAILED', reason };
+  }
+}
+
+function upcasterOf(contract: MessageContract<unknown>, fromVersion: number): (payload: unknown) => unknown {
+  const upcaster = contract.upcasters?.find((each) => each.fromVersion === fromVersion);
+  if (upcaster === undefined) throw new TypeError(`no upcaster from version ${String(fromVersion)}`);
+  return (payload) => upcaster.up(payload);
+}
+
+/** The versions that a contract reads: its own, and those it has upcasters from. */
+function versionsOf(contract: MessageContract<unknown>): number[] {
+  return [...(contract.upcasters ?? []).map((upcaster) => upcaster.fromVersion), contract.version];
 }
 
 function hashOf(content: { type: string; version: number; payload: Json }): string {
@@ -101,15 +150,6 @@ function hashOf(content: { type: string; version: number; payload: Json }): stri
  */
 export function toBody(json: string): string {
   return json.replace(/[\ud800-\udfff\ufffe\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16)}`);
-}
-
-/** What a schema found, as one line: each fault with the path of its field. */
-export function reasonOf(error: z.ZodError, prefix?: string): string {
-  const lines = error.issues.map((issue) => {
-    const path = [prefix, ...issue.path.map(String)].filter((part) => part !== undefined).join('.');
-    return path === '' ? issue.message : `${path}: ${issue.message}`;
-  });
-  return storable(lines.join('; '));
 }
 
 /**

@@ -1,7 +1,8 @@
 /** Reads charges from NDJSON, of a file or of standard input. A bad line is told with its number and never stops the rest. */
 import { ConfigurationError } from '../errors.ts';
 import { CHARGE_REQUESTED, type Charge } from '../messages/charge.ts';
-import { decodeMessage, reasonOf } from '../messages/envelope.ts';
+import { decodeMessage } from '../messages/envelope.ts';
+import { validate } from '../messages/schema.ts';
 import { parseJson } from '../messages/json.ts';
 import { MAX_MESSAGE_BYTES } from '../messages/limits.ts';
 import { textLines } from './text-lines.ts';
@@ -49,8 +50,8 @@ function chargeOf(text: string): { kind: 'charge'; charge: Charge } | { kind: 'b
     if (decoded.kind === 'invalid') return { kind: 'bad', reason: decoded.reason };
     candidate = decoded.message.payload;
   }
-  const checked = CHARGE_REQUESTED.schema.safeParse(candidate);
-  return checked.success ? { kind: 'charge', charge: checked.data } : { kind: 'bad', reason: reasonOf(checked.error) };
+  const checked = validate(CHARGE_REQUESTED.schema, candidate);
+  return checked.kind === 'valid' ? { kind: 'charge', charge: checked.value } : { kind: 'bad', reason: checked.reason };
 }
 
 /** No charge has a field `payload`, so a line with one was meant as an envelope and is judged as one. */

@@ -95,5 +95,5 @@ test('does not throw when the code of a contract does', () => {
     },
   };
 
-  expect(reasonOf({ contract: broken, payload: {} })).toBe('no id here');
+  expect(reasonOf({ contract: broken, payload: {} })).toBe('keyOf of "broken" threw: no id here');
 });

@@ -5,6 +5,8 @@
 import { randomUUID } from 'node:crypto';
 import { Consumer } from 'sqs-consumer';
 import { CHARGE_REQUESTED, type Charge } from '../../messages/charge.ts';
+import { validate } from '../../messages/schema.ts';
+import { InvalidMessageError } from '../../errors.ts';
 import type { PaymentProvider } from '../../payments/payment-provider.ts';
 import type { QueueClient, QueueMessage } from '../../queues/client.ts';
 import { plus } from '../../store/expressions.ts';
@@ -100,5 +102,7 @@ async function charge(message: QueueMessage, options: UnprotectedOptions): Promi
 /** Only what cannot be parsed fails: there is no record that could tell a conflict. */
 function parse(body: string): Charge {
   const envelope = JSON.parse(body) as { payload?: unknown };
-  return CHARGE_REQUESTED.schema.parse(envelope.payload);
+  const checked = validate(CHARGE_REQUESTED.schema, envelope.payload);
+  if (checked.kind === 'refused') throw new InvalidMessageError(checked.reason);
+  return checked.value;
 }

@@ -52,7 +52,7 @@ test.each(LIBRARIES)('takes a schema made with %s, and tells which field it refu
   expect(refused).toMatchObject({
     kind: 'invalid',
     code: 'SCHEMA',
-    reason: expect.stringContaining('payload.quantity'),
+    reason: containing('payload.quantity'),
   });
   expect(() => encodeMessage(contract, { orderId: 'o1', quantity: 0.5 })).toThrow(InvalidMessageError);
 });
@@ -111,7 +111,7 @@ test('refuses a version above the newest and one below the oldest, and names tho
   expect(codeOf(decodeMessage(envelope(4, {}), [UPCAST]))).toBe('UNKNOWN_VERSION');
   expect(decodeMessage(envelope(1, { id: 'o1' }), [twoUp])).toMatchObject({
     code: 'UNKNOWN_VERSION',
-    reason: expect.stringContaining('only 2, 3'),
+    reason: containing('only 2, 3'),
   });
 });
 
@@ -131,7 +131,7 @@ test.each<[what: string, contract: MessageContract<Order>]>([
   expect(decoded).toMatchObject({
     kind: 'invalid',
     code: 'CONTRACT_FAILED',
-    reason: expect.stringContaining('thrown by the contract'),
+    reason: containing('thrown by the contract'),
   });
 });
 
@@ -184,7 +184,9 @@ test('takes upcasters only as a chain without a gap up to the version below the 
     fc.property(chains, ({ version, from }) => {
       const upcasters = from.map((fromVersion) => ({ fromVersion, up: (payload: unknown) => payload }));
       const expected = Array.from({ length: from.length }, (_, index) => version - from.length + index);
-      const isChain = from.length === 0 || (from.toSorted().join() === expected.join() && (expected[0] ?? 0) >= 1);
+      const isChain =
+        from.length === 0 ||
+        (from.toSorted((left, right) => left - right).join() === expected.join() && (expected[0] ?? 0) >= 1);
 
       expect(faultsOf(() => defineMessage({ ...base(), version, upcasters })).length === 0).toBe(isChain);
     }),
@@ -198,6 +200,11 @@ function base(): MessageContract<Order> {
     schema: z.strictObject({ orderId: z.string(), quantity: z.int() }),
     keyOf,
   };
+}
+
+/** Vitest types its matchers as any. */
+function containing(text: string): unknown {
+  return expect.stringContaining(text) as unknown;
 }
 
 function throwing(): never {

@@ -63,7 +63,8 @@ export function defineMessage<Payload>(definition: MessageContract<Payload>): Me
   return Object.freeze({ ...definition });
 }
 
-function findFaults({ type, version, schema, keyOf }: MessageContract<unknown>): OptionFault[] {
+function findFaults(definition: MessageContract<unknown>): OptionFault[] {
+  const { type, version, schema } = definition;
   const faults: OptionFault[] = [];
   if (!TYPE.test(type) || type.length > MAX_TYPE_CHARACTERS) {
     const rule = `words of letters, digits and - joined by dots, at most ${String(MAX_TYPE_CHARACTERS)} characters`;
@@ -80,7 +81,9 @@ function findFaults({ type, version, schema, keyOf }: MessageContract<unknown>):
     });
   }
   // Plain JavaScript has no types to see to it.
-  if (typeof keyOf !== 'function') faults.push({ name: 'keyOf', rule: 'a function of the payload', value: keyOf });
+  if (typeof definition.keyOf !== 'function') {
+    faults.push({ name: 'keyOf', rule: 'a function of the payload', value: typeof definition.keyOf });
+  }
   return faults;
 }
 

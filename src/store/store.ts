@@ -6,6 +6,7 @@ import { toBackendError } from './backend-error.ts';
 import { createDocumentClient, type StoreClientOptions } from './client.ts';
 import { repeatedUpdate, type ConditionalUpdate, type UpdateAnswer } from './conditional-update.ts';
 import { createTable, type TableReport } from './create-table.ts';
+import { createDirectEffects, type DirectEffects } from './effects/direct-effect.ts';
 import { createEffectRecords, type EffectRecords } from './effects/effect-record.ts';
 import { checkedLeaseOptions, type LeaseOptions } from './leases/lease-options.ts';
 import { createLeases, type Leases } from './leases/leases.ts';
@@ -43,6 +44,8 @@ export interface Store {
   scan(): AsyncGenerator<Item>;
   leases(options?: LeaseOptions): Leases;
   effectRecords(options?: LeaseOptions): EffectRecords;
+  /** Effects that are DynamoDB writes only: one request for record and effects. */
+  directEffects(options?: LeaseOptions): DirectEffects;
   close(): void;
 }
 
@@ -98,6 +101,10 @@ export function createStore(options: StoreOptions = {}): Store {
     effectRecords(lease) {
       const deps = leaseDependencies(lease);
       return createEffectRecords({ ...deps, leases: createLeases(deps), transactions, retentionDays });
+    },
+    directEffects(lease) {
+      const { maxClockSkewMs } = checkedLeaseOptions(lease);
+      return createDirectEffects({ ...documents, transactions, retentionDays, maxClockSkewMs });
     },
     close() {
       for (const each of [client, leaseClient, transactionClient]) each.destroy();

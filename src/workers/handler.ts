@@ -3,13 +3,40 @@ import type { MessageContract, Message } from '../messages/contract.ts';
 import type { ConditionalUpdate, UpdateAnswer } from '../store/conditional-update.ts';
 import type { Item, ItemKey } from '../store/table.ts';
 import type { TransactionAction } from '../store/transactions/transaction.ts';
+import type { FailedAction } from '../store/transactions/transaction-writer.ts';
 import type { Log } from '../telemetry/log.ts';
 
-export type HandlerResult =
-  /** `effects` are committed together with the record, all or nothing; every duplicate is answered with `response`. */
-  | { readonly kind: 'completed'; readonly response: unknown; readonly effects: readonly TransactionAction[] }
-  /** The business says no for good. Duplicates get the same answer. */
-  | { readonly kind: 'rejected'; readonly reason: string };
+export type HandlerResult = Completed | Rejected | TryAgain;
+
+/** The effects are to be committed together with the record, all or nothing; every duplicate gets `response`. */
+export interface Completed {
+  readonly kind: 'completed';
+  /** As JSON. @defaultValue null */
+  readonly response?: unknown;
+  /** Besides what was added to `context.transaction`. @defaultValue none */
+  readonly effects?: readonly TransactionAction[];
+  /**
+   * Asked when conditions of effects were false at the commit and nothing was applied: the business's answer to it, or
+   * undefined to try again later. @defaultValue try again later
+   */
+  readonly whenRefused?: (failures: readonly FailedAction[]) => Rejected | undefined;
+}
+
+/** The business says no for good. Duplicates get the same answer; no effect is applied. */
+export interface Rejected {
+  readonly kind: 'rejected';
+  readonly reason: string;
+}
+
+/** Not now: nothing is applied, and the message comes back. */
+export interface TryAgain {
+  readonly kind: 'retry';
+  readonly reason: string;
+  /** Unit: ms. Range: 0-43200000. @defaultValue the worker's back-off */
+  readonly retryAfterMs?: number;
+  /** False for waiting that is nobody's fault, such as a message that came before the one it needs. @defaultValue true */
+  readonly countsAsAttempt?: boolean;
+}
 
 export interface StepCall {
   /** The same for every attempt of this step of this key: pass it to the outside system. */
@@ -23,17 +50,40 @@ export interface StepOptions {
   readonly idempotentForMs: number;
 }
 
+/** Writes that are committed together with the effect record, all or nothing. */
+export interface UnitOfWork {
+  /** At most 99 in all: the record is one more. */
+  add(...actions: readonly TransactionAction[]): void;
+}
+
+/** The lease under which a claimed handler works. */
+export interface WorkLease {
+  /** Grows with each grant: for systems that can refuse an older one. */
+  readonly fencingToken: number;
+  /** How long it surely lasts, should no renewal come. Unit: ms. */
+  remainingMs(): number;
+}
+
 export interface HandlerContext {
-  /** Counts tries of this key, this one included. */
+  /** Counts tries of this key, this one included. For a direct handler: how often the message was received. */
   readonly attempt: number;
-  /** Aborts when the lease or the visibility is lost for good. */
+  /** Aborts when the lease or the visibility is lost for good, or the time is up. */
   readonly signal: AbortSignal;
+  /** When the time is up. Unit: ms since the epoch. */
+  readonly deadlineMs: number;
   /** Carries key, message id and attempt. */
   readonly log: Log;
+  /** The same for every delivery of this key: for logs, and for outside systems that take one. */
+  readonly idempotencyKey: string;
+  /** Effects to commit with the record. */
+  readonly transaction: UnitOfWork;
+  /** Undefined for a direct handler: nothing is claimed before its commit. */
+  readonly lease: WorkLease | undefined;
   /**
    * Makes one call to an outside system and remembers its result, so that a later attempt does not repeat it.
    * @throws {StepUnknownError} when an earlier attempt may have made the call and the outside system has forgotten its
    * key by now: repeating it could make the effect twice.
+   * @throws {ConfigurationError} in a direct handler: it runs once for each duplicate, and so would the call.
    */
   step<Result>(name: string, options: StepOptions, call: (call: StepCall) => Promise<Result>): Promise<Result>;
   /** A strongly consistent read. */
@@ -44,6 +94,15 @@ export interface HandlerContext {
 
 export interface Handler<Payload> {
   readonly contract: MessageContract<Payload>;
+  /**
+   * How its effects are committed.
+   * - `claimed`: the key is claimed before the handler runs, so it runs for one delivery at a time and may make outside
+   *   calls as steps. Two requests and more to DynamoDB.
+   * - `direct`: the handler runs first, for duplicates too, and one transaction decides. Its effects are DynamoDB writes
+   *   only. One request.
+   * @defaultValue claimed
+   */
+  readonly commit?: 'claimed' | 'direct';
   /** A method, so that handlers of different payloads fit into one list. */
   handle(message: Message<Payload>, context: HandlerContext): Promise<HandlerResult>;
 }

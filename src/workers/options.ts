@@ -26,12 +26,23 @@ export interface WorkerOptions {
   readonly concurrency?: number;
   /** Tries of one key before it is dead-lettered; our own count in the effect record. Range: 1-1000. @defaultValue 10, minutes in all */
   readonly maxAttempts?: number;
+  /**
+   * How long a handler may take. Then its signal aborts, its lease and visibility are renewed no more, and the message is
+   * tried again. Unit: ms. Range: 100-42900000. @defaultValue 42900000, the 12 hours of SQS less 5 minutes
+   */
+  readonly handlerTimeoutMs?: number;
   /** How long a delivery is hidden; each heartbeat starts it anew. Unit: s. Range: 1-43200. @defaultValue 30 */
   readonly visibilityTimeoutSeconds?: number;
   /** How long one receive waits for a message; without a wait it would ask in a hot loop. Unit: s. Range: 1-20. @defaultValue 10 */
   readonly waitTimeSeconds?: number;
   /** Between two tries of a key: exponential with full jitter. Unit: ms. @defaultValue from 2000 up to 300000 */
   readonly retryBackoff?: Backoff;
+  /**
+   * How long to wait after this error instead, if it can be told; what the error itself carries as `retryAfterMs` goes
+   * first. Called with what the handler threw and the number of the attempt. A value out of range is warned about, and
+   * the back-off is used. Unit: ms. Range: 0-43200000. @defaultValue always the back-off
+   */
+  readonly retryDelayMs?: (error: unknown, attempt: number) => number | undefined;
   /** How long a delete waits for others to share its request. Unit: ms. Range: 0-1000. @defaultValue 10 */
   readonly deleteBatchWindowMs?: number;
   readonly lease?: LeaseOptions;
@@ -47,6 +58,7 @@ export const WORKER_DEFAULTS = {
   name: 'worker',
   concurrency: 10,
   maxAttempts: 10,
+  handlerTimeoutMs: 42_900_000,
   visibilityTimeoutSeconds: 30,
   waitTimeSeconds: 10,
   retryBackoff: { baseMs: 2_000, capMs: 300_000 },
@@ -60,6 +72,7 @@ export function resolveWorkerOptions(options: WorkerOptions): ResolvedWorkerOpti
     ...WORKER_DEFAULTS,
     log: silentLog,
     events: {},
+    retryDelayMs: () => undefined,
     ...options,
     lease,
   };
@@ -67,6 +80,7 @@ export function resolveWorkerOptions(options: WorkerOptions): ResolvedWorkerOpti
     ...leaseFaults.map(inLease),
     ...findRangeFaults(resolved),
     ...findBackoffFaults(resolved.retryBackoff),
+    ...findPolicyFaults(resolved),
     ...findQueueFaults(resolved),
     ...findRelationFaults(resolved),
   ];
@@ -78,6 +92,7 @@ function findRangeFaults(options: ResolvedWorkerOptions): OptionFault[] {
   const ranges = {
     concurrency: [1, 1_000],
     maxAttempts: [1, 1_000],
+    handlerTimeoutMs: [100, 42_900_000],
     visibilityTimeoutSeconds: [1, 43_200],
     waitTimeSeconds: [1, 20],
     deleteBatchWindowMs: [0, 1_000],
@@ -96,6 +111,11 @@ function findBackoffFaults(backoff: Backoff): OptionFault[] {
     if (Number.isFinite(value) && value >= 0) return [];
     return [{ name: `retryBackoff.${name}`, rule: 'a number of ms, 0 or more', value }];
   });
+}
+
+function findPolicyFaults({ retryDelayMs }: { readonly retryDelayMs: unknown }): OptionFault[] {
+  if (typeof retryDelayMs === 'function') return [];
+  return [{ name: 'retryDelayMs', rule: 'a function', value: retryDelayMs }];
 }
 
 /** What SQS takes as a name. It stands in front of the key in a record: with a `#` in it, two keys could be one. */

@@ -3,6 +3,7 @@ import { fullJitterMs, type Backoff } from '../backoff.ts';
 import type { Random } from '../clock.ts';
 import type { InvalidCode } from '../messages/envelope.ts';
 import type { LossReason } from '../store/leases/held-lease.ts';
+import { isRetryDelayMs } from './retry-policy.ts';
 
 /** The answer that every delivery of a key gets. */
 export type EffectAnswer =
@@ -21,12 +22,28 @@ export type Outcome =
   /** Another holds a live lease on the key. */
   | { readonly kind: 'busy'; readonly holder: string; readonly waitMs: number }
   /** The handler or the store failed; it will be tried again. */
-  | { readonly kind: 'retry'; readonly error: string; readonly attempt: number }
+  | {
+      readonly kind: 'retry';
+      readonly error: string;
+      readonly attempt: number;
+      /** True when the store failed: nothing about the message. */
+      readonly isStoreFault?: boolean;
+      /** What the handler asked for, or the worker's policy. Unit: ms. Range: 0-43200000. @defaultValue the back-off */
+      readonly retryAfterMs?: number;
+      /** False when the handler only waits: then the receives are all that is counted. @defaultValue true */
+      readonly countsAsAttempt?: boolean;
+    }
   /** No attempt is left, or none can help. */
-  | { readonly kind: 'exhausted'; readonly error: string; readonly attempts: number }
+  | {
+      readonly kind: 'exhausted';
+      readonly error: string;
+      readonly attempts: number;
+      /** For the dead letter. */
+      readonly payloadHash?: string;
+    }
   | { readonly kind: 'invalid'; readonly code: InvalidCode; readonly reason: string }
   /** The lease or the visibility went away while working: touch nothing. */
-  | { readonly kind: 'lost'; readonly reason: LossReason | 'visibility' };
+  | { readonly kind: 'lost'; readonly reason: LossReason | 'visibility' | 'timeout' };
 
 export type OutcomeKind = Outcome['kind'];
 
@@ -34,21 +51,36 @@ export type OutcomeKind = Outcome['kind'];
 export type Settlement =
   | { readonly kind: 'delete' }
   | { readonly kind: 'hide'; readonly seconds: number }
-  | { readonly kind: 'deadLetter'; readonly reason: DeadLetterReason; readonly detail: string }
+  | ({ readonly kind: 'deadLetter' } & DeadLetterCause)
   | { readonly kind: 'leave' };
 
 export type DeadLetterReason = 'conflict' | 'exhausted' | 'invalid';
+
+/** Why a message is dead-lettered, as far as its outcome knows. */
+export interface DeadLetterCause {
+  readonly reason: DeadLetterReason;
+  /** For people: the last error, both hashes, what the schema said. */
+  readonly detail: string;
+  readonly attempts?: number;
+  readonly payloadHash?: string;
+  /** Of the payload that was there first, for a conflict. */
+  readonly recordedHash?: string;
+}
 
 export interface SettlementPolicy {
   readonly retryBackoff: Backoff;
   readonly random: Random;
 }
 
-/** A busy key that stays busy is looked at less and less often, but at least once an hour. */
-const BUSY_CAP_MS = 3_600_000;
-/** Receives that may pass before waiting for a busy key gets longer. */
-const BUSY_PATIENCE = 3;
-const BUSY_JITTER_MS = 500;
+/** What is waited for is looked at less and less often, but at least once an hour. */
+const LONGEST_LOOK_MS = 3_600_000;
+/** Receives that may pass before waiting gets longer. */
+const PATIENCE = 3;
+const JITTER_MS = 500;
+/** The smallest unit of waiting that is not an attempt. */
+const SHORTEST_LOOK_MS = 1_000;
+/** Such a wait is cut by chance by no more than this, so that 100 receives last for three days whatever chance says. */
+const LOOK_JITTER = 0.15;
 
 /** @see AWS: ChangeMessageVisibility takes 0 to 43200 seconds */
 const MAX_HIDE_SECONDS = 43_200;
@@ -64,27 +96,54 @@ export function settlementOf(outcome: Outcome, receiveCount: number, policy: Set
     case 'rejected':
       return { kind: 'delete' };
     case 'conflict': {
-      const detail = `payload hash ${outcome.payloadHash}, recorded ${outcome.recordedHash}`;
-      return { kind: 'deadLetter', reason: 'conflict', detail };
+      const { payloadHash, recordedHash } = outcome;
+      const detail = `payload hash ${payloadHash}, recorded ${recordedHash}`;
+      return { kind: 'deadLetter', reason: 'conflict', detail, payloadHash, recordedHash };
     }
-    case 'exhausted':
-      return { kind: 'deadLetter', reason: 'exhausted', detail: outcome.error };
+    case 'exhausted': {
+      const { error: detail, attempts, payloadHash } = outcome;
+      const known = payloadHash === undefined ? { attempts } : { attempts, payloadHash };
+      return { kind: 'deadLetter', reason: 'exhausted', detail, ...known };
+    }
     case 'invalid':
       return { kind: 'deadLetter', reason: 'invalid', detail: `${outcome.code}: ${outcome.reason}` };
     case 'busy':
       return { kind: 'hide', seconds: toSeconds(busyWaitMs(outcome.waitMs, receiveCount, policy.random)) };
-    case 'retry': {
-      const tries = Math.max(1, outcome.attempt);
-      return { kind: 'hide', seconds: toSeconds(fullJitterMs(tries, policy.retryBackoff, policy.random)) };
-    }
+    case 'retry':
+      return { kind: 'hide', seconds: toSeconds(retryWaitMs(outcome, receiveCount, policy)) };
     case 'lost':
       return { kind: 'leave' };
   }
 }
 
 function busyWaitMs(waitMs: number, receiveCount: number, random: Random): number {
-  const stretched = waitMs * 2 ** Math.min(20, Math.max(0, receiveCount - BUSY_PATIENCE));
-  return Math.min(BUSY_CAP_MS, stretched) + random() * BUSY_JITTER_MS;
+  const stretched = waitMs * 2 ** Math.min(20, Math.max(0, receiveCount - PATIENCE));
+  return Math.min(LONGEST_LOOK_MS, stretched) + random() * JITTER_MS;
+}
+
+function retryWaitMs(
+  { attempt, retryAfterMs, isStoreFault = false, countsAsAttempt = !isStoreFault }: Extract<Outcome, { kind: 'retry' }>,
+  receiveCount: number,
+  policy: SettlementPolicy,
+): number {
+  const wantedMs =
+    // Never before what was asked for, and not all at once.
+    isRetryDelayMs(retryAfterMs)
+      ? retryAfterMs + policy.random() * Math.min(JITTER_MS, retryAfterMs / 10)
+      : fullJitterMs(Math.max(1, attempt), policy.retryBackoff, policy.random);
+  return countsAsAttempt ? wantedMs : Math.max(wantedMs, uncountedWaitMs(receiveCount, policy));
+}
+
+/**
+ * What uses up no attempt uses up receives, and at `maxReceiveCount` the queue itself dead-letters a healthy message. So
+ * the wait doubles with each receive, up to an hour: about as long again as the outage has lasted, and 100 receives are
+ * enough for more than three days.
+ */
+function uncountedWaitMs(receiveCount: number, { retryBackoff, random }: SettlementPolicy): number {
+  if (receiveCount <= PATIENCE) return 0;
+  const shortestMs = Math.max(SHORTEST_LOOK_MS, retryBackoff.baseMs);
+  const stretched = shortestMs * 2 ** Math.min(20, receiveCount - 1);
+  return Math.min(LONGEST_LOOK_MS, stretched) * (1 - LOOK_JITTER * random());
 }
 
 function toSeconds(ms: number): number {

@@ -71,6 +71,11 @@ export function createSteps(options: StepsOptions): Steps {
   };
 }
 
+/** Names the effect of a key for outside systems, the same for every delivery of it. */
+export function keyOfEffect(queue: string, key: string): string {
+  return stepKey(queue, key, '');
+}
+
 /** A digest: keys may hold anything and be long, and providers take about 255 plain characters. */
 function stepKey(queue: string, key: string, step: string): string {
   // Lengths in front, so that no two different triples are written alike.

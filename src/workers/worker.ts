@@ -11,7 +11,8 @@ import { createDeadLetters } from './dead-letter.ts';
 import { isIntact, toDelivery, type Delivery } from './delivery.ts';
 import { resolveWorkerOptions, type ResolvedWorkerOptions, type WorkerOptions } from './options.ts';
 import type { Outcome } from './outcome.ts';
-import { deliver, type PipelineDependencies } from './pipeline.ts';
+import { deliver } from './pipeline.ts';
+import type { PipelineDependencies } from './work-context.ts';
 import { createPoller, type Poller } from './poller.ts';
 import { createScheduler, type Scheduler } from './scheduler.ts';
 
@@ -70,6 +71,7 @@ function createPipeline(options: ResolvedWorkerOptions): PipelineDependencies {
   return {
     options,
     effects: store.effectRecords(options.lease),
+    directEffects: store.directEffects(options.lease),
     acknowledger: createAcknowledger({
       client,
       queueUrl,

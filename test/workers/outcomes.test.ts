@@ -158,21 +158,23 @@ test('treats a handler that throws before its first await like one that rejects'
   ]);
 });
 
-test('goes on when a contract of the user throws while a message is read, and retries that message', async () => {
+test('dead-letters at once what the code of a contract throws on, says so, and goes on', async () => {
   const bench = await lab.open();
-  let reads = 0;
   const handler = noteHandler(() => Promise.resolve({ kind: 'completed', response: null, effects: [] }));
   const keyOf = (note: { id: string }): string => {
-    reads += 1;
-    if (reads === 1) throw new TypeError('a fault of the contract');
+    if (note.id === 'bad') throw new TypeError('a fault of the contract');
     return note.id;
   };
   const run = bench.run({ handlers: [{ ...handler, contract: { ...handler.contract, keyOf } }] });
+  await bench.send(noteBody({ id: 'bad', text: '' }));
   await bench.send(noteBody({ id: 'n1', text: '' }));
 
   await run.when('completed');
+  await run.when('invalid');
 
-  expect(run.outcomes.entries[0]?.outcome).toMatchObject({ kind: 'retry', error: 'a fault of the contract' });
+  const [letter] = await bench.deadLetters();
+  expect(letter?.notice).toMatchObject({ reason: 'invalid' });
+  expect(letter?.notice?.detail).toMatch(/^CONTRACT_FAILED: .*a fault of the contract/);
 });
 
 test('M24 keeps a result of 410 KB as a digest and applies the effect once', async () => {

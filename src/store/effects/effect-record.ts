@@ -188,12 +188,12 @@ function claimChange(payloadHash: string, nowMs: number, ttl: number): Change {
   };
 }
 
-function verdictChange(verdict: Verdict, nowMs: number, ttl: number): Change {
+export function verdictChange(verdict: Verdict, nowMs: number, ttl: number): Change {
   const answer = verdict.status === 'COMPLETED' ? { response: toStored(verdict.response) } : { reason: verdict.reason };
   return { set: { status: verdict.status, completedAtMs: nowMs, ttl, ...answer }, remove: ['lastError'] };
 }
 
-function readRefusal(item: Item, payloadHash: string, waitMs: number): Claim {
+export function readRefusal(item: Item, payloadHash: string, waitMs: number): Exclude<Claim, { kind: 'claimed' }> {
   // Another payload is a conflict whatever became of the first one.
   if (item['payloadHash'] !== payloadHash) return { kind: 'conflict', recordedHash: String(item['payloadHash']) };
   if (item['status'] === 'COMPLETED') return { kind: 'completed', response: fromStored(item['response']) };

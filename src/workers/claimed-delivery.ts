@@ -1,0 +1,189 @@
+/**
+ * Claimed commit: claim the key, work under one heartbeat, commit record and effects in one transaction. The handler runs
+ * for one delivery at a time and may make outside calls as steps.
+ */
+import { messageOf } from '../errors.ts';
+import { sleep } from '../clock.ts';
+import type { Message } from '../messages/contract.ts';
+import type { Claim, ClaimedEffect } from '../store/effects/effect-record.ts';
+import { asReplayed } from '../store/effects/stored-value.ts';
+import { LeaseLostError } from '../store/leases/held-lease.ts';
+import { TransactionCancelledError } from '../store/transactions/transaction-writer.ts';
+import { failureOf, retryOutcome } from './failed-attempt.ts';
+import type { Handler } from './handler.ts';
+import { HandlerTimeoutError, runHandler, startTimeLimit, untilAborted, type Finished } from './handler-run.ts';
+import { startHeartbeat, VisibilityLostError } from './heartbeat.ts';
+import type { Outcome } from './outcome.ts';
+import type { WorkContext } from './work-context.ts';
+import { standingOutcome } from './standing.ts';
+import { createSteps, type Steps } from './steps.ts';
+
+export async function claimAndWork(
+  handler: Handler<unknown>,
+  message: Message,
+  context: WorkContext,
+): Promise<Outcome> {
+  const { delivery, deps } = context;
+  const { queue, name } = deps.options;
+  let claim: Claim;
+  try {
+    claim = await deps.effects.claim({ queue, key: message.key, payloadHash: message.payloadHash, holder: name });
+  } catch (error) {
+    // Without the record nobody can tell what was done: the handler must not start.
+    return { kind: 'retry', error: messageOf(error), attempt: delivery.receiveCount, isStoreFault: true };
+  }
+  if (claim.kind !== 'claimed') return standingOutcome(claim, message);
+  return work({ handler, message, effect: claim.effect }, context);
+}
+
+interface Work {
+  readonly handler: Handler<unknown>;
+  readonly message: Message;
+  readonly effect: ClaimedEffect;
+}
+
+/** Works on a claimed key under one heartbeat, and gives the record back whatever happens. */
+async function work(claimed: Work, context: WorkContext): Promise<Outcome> {
+  const { message, effect } = claimed;
+  const { delivery, deps } = context;
+  const { options } = deps;
+  const { clock, random } = options.store;
+  const heartbeat = startHeartbeat({
+    lease: effect.lease,
+    receiptHandle: delivery.receiptHandle,
+    acknowledger: deps.acknowledger,
+    heartbeatMs: options.lease.heartbeatMs,
+    visibilityTimeoutSeconds: options.visibilityTimeoutSeconds,
+    clock,
+    random,
+  });
+  const timeLimit = startTimeLimit(clock, options.handlerTimeoutMs);
+  const signal = AbortSignal.any([heartbeat.signal, timeLimit.signal]);
+  const steps = createSteps({ effects: deps.effects, effect, queue: options.queue, key: message.key, signal, clock });
+  let running: Promise<Finished> | undefined;
+  try {
+    if (effect.attempt > options.maxAttempts) throw new NoAttemptLeftError(effect);
+    running = handle(claimed, { ...context, signal, steps, deadlineMs: timeLimit.deadlineMs });
+    context.onHandler(running);
+    const finished = await untilAborted(signal, running);
+    timeLimit.cancel();
+    return await commit(effect, finished, { ...context, signal });
+  } catch (error) {
+    const lost = lossOf(signal.aborted ? signal.reason : error);
+    if (lost !== undefined) return lost;
+    if (running !== undefined && isTimeout(signal)) {
+      // No beat renews from here on. Another may start only when this handler has ended, or when the lease is over.
+      await heartbeat.stop();
+      if (!(await endsInTime(running, effect, context))) return { kind: 'lost', reason: 'timeout' };
+    }
+    return await giveBack(effect, signal.aborted ? signal.reason : error, { ...context, isInDoubt: steps.isInDoubt });
+  } finally {
+    timeLimit.cancel();
+    await heartbeat.stop();
+  }
+}
+
+function handle(
+  { handler, message, effect }: Work,
+  context: WorkContext & { readonly signal: AbortSignal; readonly steps: Steps; readonly deadlineMs: number },
+): Promise<Finished> {
+  const { queue, store, log } = context.deps.options;
+  const { lease } = effect;
+  // A handler that throws before its first await must not skip the record's release.
+  return Promise.resolve().then(() =>
+    runHandler({
+      handler,
+      message,
+      delivery: context.delivery,
+      queue,
+      store,
+      log,
+      attempt: effect.attempt,
+      signal: context.signal,
+      deadlineMs: context.deadlineMs,
+      lease: { fencingToken: lease.grant.fencingToken, remainingMs: () => lease.remainingMs() },
+      step: (name, step, call) => context.steps.run(name, step, call),
+    }),
+  );
+}
+
+async function commit(
+  effect: ClaimedEffect,
+  finished: Finished,
+  context: WorkContext & { readonly signal: AbortSignal },
+): Promise<Outcome> {
+  const { effects } = context.deps;
+  const { attempt, takenOver } = effect;
+  if (finished.kind === 'rejected') {
+    await effects.commit(effect, { status: 'REJECTED', reason: finished.reason }, context.signal);
+    return { kind: 'rejected', reason: finished.reason, attempt, takenOver };
+  }
+  const { response, whenRefused } = finished;
+  try {
+    await effects.commit(effect, { status: 'COMPLETED', response, effects: finished.effects }, context.signal);
+  } catch (error) {
+    const refused = error instanceof TransactionCancelledError ? whenRefused?.(error.failures) : undefined;
+    if (refused === undefined) throw error;
+    return commit(effect, refused, context);
+  }
+  // As duplicates will read it, so that every delivery of a key gets the same answer.
+  return { kind: 'completed', response: asReplayed(response), attempt, takenOver };
+}
+
+/** The attempt failed and nothing was applied: the record says so and is free for the next attempt. */
+async function giveBack(
+  effect: ClaimedEffect,
+  error: unknown,
+  context: WorkContext & { readonly isInDoubt: boolean },
+): Promise<Outcome> {
+  const { options, effects } = context.deps;
+  const failure = failureOf(error);
+  const isLast = failure.isHopeless || (failure.countsAsAttempt && effect.attempt >= options.maxAttempts);
+  try {
+    const released = await effects.release(effect, {
+      error: failure.error,
+      inDoubt: context.isInDoubt,
+      startAfresh: isLast || !failure.countsAsAttempt,
+    });
+    if (!released) return { kind: 'lost', reason: 'stolen' };
+  } catch (fault) {
+    // The lease ends by itself; until then the message meets a busy key and waits.
+    options.log.warn({ err: fault, key: effect.lease.grant.key.PK }, 'the effect record could not be given back');
+  }
+  if (isLast) return { kind: 'exhausted', error: failure.error, attempts: effect.attempt };
+  return retryOutcome(failure, failure.countsAsAttempt ? effect.attempt : context.delivery.receiveCount);
+}
+
+function isTimeout(signal: AbortSignal): boolean {
+  return signal.aborted && signal.reason instanceof HandlerTimeoutError;
+}
+
+/** True when the handler ends while the lease still keeps everybody else away. */
+async function endsInTime(running: Promise<unknown>, effect: ClaimedEffect, context: WorkContext): Promise<boolean> {
+  const ended = new AbortController();
+  const handlerEnd = running.then(
+    () => true,
+    () => true,
+  );
+  const leaseEnd = sleep(context.deps.options.store.clock, effect.lease.remainingMs(), ended.signal).then(
+    () => false,
+    () => true,
+  );
+  const inTime = await Promise.race([handlerEnd, leaseEnd]);
+  ended.abort();
+  return inTime;
+}
+
+function lossOf(error: unknown): Outcome | undefined {
+  if (error instanceof LeaseLostError) return { kind: 'lost', reason: error.reason };
+  return error instanceof VisibilityLostError ? { kind: 'lost', reason: 'visibility' } : undefined;
+}
+
+/** Earlier attempts ended without a word: the worker crashed or was killed each time. */
+class NoAttemptLeftError extends Error {
+  override readonly name = 'NoAttemptLeftError';
+
+  constructor(effect: ClaimedEffect) {
+    super(effect.lastError ?? 'every attempt ended without a result: its worker crashed or was killed');
+  }
+}

@@ -34,5 +34,5 @@ const worker = createWorker({
   handlers: [addPoints],
   events: { onOutcome: ({ key, outcome }) => console.log(key, outcome.kind) },
 });
-worker.start();
+await worker.start();
 process.once('SIGTERM', () => void worker.stop());

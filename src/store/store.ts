@@ -31,6 +31,8 @@ export const STORE_DEFAULTS = { tableName: 'onlyonce', recordRetentionDays: 35 }
 
 export interface Store {
   readonly tableName: string;
+  /** How long effect records are kept. Unit: days. */
+  readonly recordRetentionDays: number;
   readonly clock: Clock;
   readonly random: Random;
   readonly transactions: TransactionWriter;
@@ -75,6 +77,7 @@ export function createStore(options: StoreOptions = {}): Store {
 
   return {
     tableName,
+    recordRetentionDays: retentionDays,
     clock,
     random,
     transactions,

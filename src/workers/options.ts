@@ -31,6 +31,13 @@ export interface WorkerOptions {
    * tried again. Unit: ms. Range: 100-42900000. @defaultValue 42900000, the 12 hours of SQS less 5 minutes
    */
   readonly handlerTimeoutMs?: number;
+  /**
+   * What to do when the queue's own settings do not fit (`maxReceiveCount` not above `maxAttempts`, records forgotten
+   * before their messages): refuse to start, warn, or do not ask. @defaultValue refuse
+   */
+  readonly queueRules?: 'refuse' | 'warn' | 'off';
+  /** How long the poll loop may give no sign of life before that is told. Unit: ms. Range: 30000-3600000. @defaultValue 60000 */
+  readonly stallAfterMs?: number;
   /** How long a delivery is hidden; each heartbeat starts it anew. Unit: s. Range: 1-43200. @defaultValue 30 */
   readonly visibilityTimeoutSeconds?: number;
   /** How long one receive waits for a message; without a wait it would ask in a hot loop. Unit: s. Range: 1-20. @defaultValue 10 */
@@ -59,6 +66,8 @@ export const WORKER_DEFAULTS = {
   concurrency: 10,
   maxAttempts: 10,
   handlerTimeoutMs: 42_900_000,
+  queueRules: 'refuse',
+  stallAfterMs: 60_000,
   visibilityTimeoutSeconds: 30,
   waitTimeSeconds: 10,
   retryBackoff: { baseMs: 2_000, capMs: 300_000 },
@@ -93,6 +102,7 @@ function findRangeFaults(options: ResolvedWorkerOptions): OptionFault[] {
     concurrency: [1, 1_000],
     maxAttempts: [1, 1_000],
     handlerTimeoutMs: [100, 42_900_000],
+    stallAfterMs: [30_000, 3_600_000],
     visibilityTimeoutSeconds: [1, 43_200],
     waitTimeSeconds: [1, 20],
     deleteBatchWindowMs: [0, 1_000],

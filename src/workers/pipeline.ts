@@ -19,6 +19,8 @@ import { settlementOf, type Outcome } from './outcome.ts';
 import type { PipelineDependencies, WorkContext } from './work-context.ts';
 
 export interface Delivered {
+  /** False when the message comes again: in a message group, nothing after it may be started before. */
+  readonly isSettled: boolean;
   readonly key: string | undefined;
   readonly outcome: Outcome;
   /** Settles when the handler has, which may be long after the outcome; never rejects. */
@@ -35,8 +37,8 @@ export async function deliver(delivery: Delivery, deps: PipelineDependencies): P
   };
   const context = { delivery, deps, onHandler };
   const outcome = decoded.kind === 'valid' ? await work(decoded.message, context) : decoded;
-  await settle(delivery, outcome, deps);
-  return { key, outcome, handlerEnded };
+  const isSettled = await settle(delivery, outcome, deps);
+  return { key, outcome, isSettled, handlerEnded };
 }
 
 function decode(delivery: Delivery, options: ResolvedWorkerOptions): DecodedMessage | Outcome {
@@ -58,29 +60,36 @@ function work(message: Message, context: WorkContext): Promise<Outcome> {
     : claimAndWork(handler, message, context);
 }
 
-/** Does to the message what its outcome asks for. A settlement that fails is left to the visibility time-out. */
-async function settle(delivery: Delivery, outcome: Outcome, deps: PipelineDependencies): Promise<void> {
+/**
+ * Does to the message what its outcome asks for. A settlement that fails is left to the visibility time-out.
+ * @returns true when the message does not come again as far as it is in our hands. A delete that was not confirmed counts:
+ * what comes back is answered from the record.
+ */
+async function settle(delivery: Delivery, outcome: Outcome, deps: PipelineDependencies): Promise<boolean> {
   const { options, acknowledger, deadLetters } = deps;
   const policy = { retryBackoff: options.retryBackoff, random: options.store.random };
   const settlement = settlementOf(outcome, delivery.receiveCount, policy);
+  const { receiptHandle, messageId } = delivery;
   switch (settlement.kind) {
     case 'delete':
-      await acknowledger.delete(delivery.receiptHandle);
-      return;
+      await acknowledger.delete(receiptHandle, messageId);
+      return true;
     case 'hide':
-      await acknowledger.changeVisibility(delivery.receiptHandle, settlement.seconds);
-      return;
+      await acknowledger.changeVisibility(receiptHandle, settlement.seconds, messageId);
+      return false;
     case 'deadLetter':
       try {
         await deadLetters.send(delivery, settlement);
       } catch (error) {
-        const fields = { err: error, messageId: delivery.messageId };
-        options.log.error(fields, 'the dead-letter queue did not take the message; it stays on its queue');
-        return;
+        options.log.error(
+          { err: error, messageId },
+          'the dead-letter queue did not take the message; it stays on its queue',
+        );
+        return false;
       }
-      await acknowledger.delete(delivery.receiptHandle);
-      return;
+      await acknowledger.delete(receiptHandle, messageId);
+      return true;
     case 'leave':
-      return;
+      return false;
   }
 }

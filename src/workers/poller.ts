@@ -19,6 +19,8 @@ export interface PollerOptions {
   readonly visibilityTimeoutSeconds: number;
   readonly clock: Clock;
   readonly random: Random;
+  /** Called whenever the loop does something: the sign that it lives. */
+  onSign(): void;
   /** Slots that are free now; never called with a stop under way. */
   freeSlots(): number;
   whenFree(): Promise<void>;
@@ -37,6 +39,13 @@ export interface Poller {
 
 const ERROR_BACKOFF: Backoff = { baseMs: 500, capMs: 4_000 };
 const STATE_CHECK_MS = 20;
+const SYSTEM_ATTRIBUTES = [
+  'ApproximateReceiveCount',
+  'SentTimestamp',
+  'ApproximateFirstReceiveTimestamp',
+  'AWSTraceHeader',
+  'MessageGroupId',
+] as const;
 
 export function createPoller(options: PollerOptions): Poller {
   const { clock, random } = options;
@@ -50,15 +59,17 @@ export function createPoller(options: PollerOptions): Poller {
     visibilityTimeout: options.visibilityTimeoutSeconds,
     batchSize: Math.min(MAX_BATCH_ENTRIES, options.freeSlots()),
     messageAttributeNames: ['All'],
-    messageSystemAttributeNames: ['ApproximateReceiveCount', 'SentTimestamp'],
+    messageSystemAttributeNames: [...SYSTEM_ATTRIBUTES],
     shouldDeleteMessages: false,
     authenticationErrorTimeout: 0,
     extendedAWSErrors: true,
     preReceiveMessageCallback: async () => {
+      options.onSign();
       if (backoff.pauseMs > 0) await sleep(clock, backoff.pauseMs, stopping.signal);
       stopping.signal.throwIfAborted();
     },
     handleMessageBatch: async (messages) => {
+      options.onSign();
       backoff.succeeded();
       if (stopping.signal.aborted) {
         await options.onUnwanted(messages);
@@ -76,10 +87,12 @@ export function createPoller(options: PollerOptions): Poller {
   }
 
   consumer.on('empty', () => {
+    options.onSign();
     backoff.succeeded();
     askForFreeSlots();
   });
   consumer.on('error', (error) => {
+    options.onSign();
     if (stopping.signal.aborted) return;
     backoff.failed();
     options.onReceiveFailed(error, Math.round(backoff.pauseMs));

@@ -1,34 +1,54 @@
 /**
  * A worker: receives messages of one queue and gets every one of them to its outcome.
  *
- *   start():  poll -> for each message: deliver (pipeline.ts) -> report
+ *   start():  check the queue -> poll -> for each message: intake.ts -> deliver (pipeline.ts) -> report
+ *   quiet():  no new receive; what runs goes on. resume() receives again
  *   stop():   no new receive -> give back what was not started -> let running deliveries finish -> close
  */
-import { ChangeMessageVisibilityBatchCommand, type Message as SqsMessage } from '@aws-sdk/client-sqs';
-import { messageOf } from '../errors.ts';
+import { ConfigurationError } from '../errors.ts';
 import { createAcknowledger } from './acknowledger.ts';
 import { createDeadLetters } from './dead-letter.ts';
-import { isIntact, toDelivery, type Delivery } from './delivery.ts';
+import { createEventHub, type EventHub, type WorkerEventMap, type WorkerListener } from './events.ts';
+import { createIntake, type Intake } from './intake.ts';
+import { createLiveness, type Liveness, type LivenessState } from './liveness.ts';
 import { resolveWorkerOptions, type ResolvedWorkerOptions, type WorkerOptions } from './options.ts';
-import type { Outcome } from './outcome.ts';
-import { deliver } from './pipeline.ts';
-import type { PipelineDependencies } from './work-context.ts';
 import { createPoller, type Poller } from './poller.ts';
+import { findQueueRuleFaults, readQueueFacts } from './queue-rules.ts';
 import { createScheduler, type Scheduler } from './scheduler.ts';
+import type { PipelineDependencies } from './work-context.ts';
 
 export interface StopReport {
   /** Message ids whose handlers still ran at the deadline. Their messages come back by themselves. */
   readonly leftovers: readonly string[];
 }
 
+export interface WorkerHealth {
+  readonly state: 'new' | LivenessState | 'stopping';
+  /** How long the poll loop gave no sign of life. Unit: ms. */
+  readonly silentForMs: number;
+  /** Deliveries at work. */
+  readonly running: number;
+}
+
 export interface Worker {
-  /** Begins to receive. Once per worker. */
-  start(): void;
   /**
-   * Stops receiving and waits for what runs. Calling it again returns the same promise.
+   * Begins to receive. Calling it again returns the same promise.
+   * @throws {ConfigurationError} when the queue's settings and the worker's do not fit; nothing was received then.
+   */
+  start(): Promise<void>;
+  /**
+   * Stops receiving and waits for what runs. Calling it again returns the same promise. Safe while it starts.
    * @param options.deadlineMs how long to wait. Unit: ms. @defaultValue 25000
    */
   stop(options?: { readonly deadlineMs?: number }): Promise<StopReport>;
+  /** Receives no more until `resume`. Resolves when no receive is open; what runs goes on. */
+  quiet(): Promise<void>;
+  /** Receives again after `quiet`. */
+  resume(): void;
+  /** For a health check: a worker that is `stalled` should be replaced. */
+  readonly health: WorkerHealth;
+  /** @returns ends the listening. */
+  on<Name extends keyof WorkerEventMap>(name: Name, listener: WorkerListener<Name>): () => void;
 }
 
 const STOP_DEADLINE_MS = 25_000;
@@ -36,34 +56,58 @@ const STOP_DEADLINE_MS = 25_000;
 /** @throws {ConfigurationError} listing every wrong option. */
 export function createWorker(workerOptions: WorkerOptions): Worker {
   const options = resolveWorkerOptions(workerOptions);
+  const hub = createEventHub(options.events);
   const scheduler = createScheduler(options.concurrency);
-  const pipeline = createPipeline(options);
-  const poller = createWorkerPoller(options, scheduler, (messages) => {
-    for (const message of messages) {
-      if (!isIntact(message)) {
-        // As good as a receive that got lost: it comes back, and until then nobody acts on what nobody sent.
-        options.log.warn(
-          { messageId: message.MessageId },
-          'a message was corrupted on its way and is left to come back',
-        );
-        continue;
-      }
-      const delivery = toDelivery(message);
-      scheduler.start(delivery.messageId, () => deliverAndReport(delivery, options, pipeline));
-    }
-  });
+  const intake = createIntake({ options, pipeline: createPipeline(options), scheduler, hub });
+  let poller: Poller | undefined;
+  let starting: Promise<void> | undefined;
   let stopping: Promise<StopReport> | undefined;
+  let isQuiet = false;
+  const liveness = watchedLoop({ options, scheduler, hub, isQuiet: () => isQuiet || poller === undefined });
+
+  function receive(): void {
+    if (stopping !== undefined || isQuiet || poller !== undefined) return;
+    poller = createWorkerPoller({ options, scheduler, hub, intake, liveness });
+    poller.start();
+    liveness.watch();
+  }
+
+  async function start(): Promise<void> {
+    await checkQueue(options);
+    receive();
+  }
+
+  async function stop(deadlineMs: number): Promise<StopReport> {
+    liveness.close();
+    const running = poller;
+    return drain({ options, scheduler, intake, deadlineMs, endPolling: (deadline) => running?.stop(deadline) });
+  }
 
   return {
-    start() {
-      if (stopping === undefined) poller.start();
+    start: () => (starting ??= start()),
+    stop: ({ deadlineMs = STOP_DEADLINE_MS } = {}) => (stopping ??= stop(deadlineMs)),
+    async quiet() {
+      isQuiet = true;
+      const running = poller;
+      poller = undefined;
+      await running?.stop(NEVER);
     },
-    stop({ deadlineMs = STOP_DEADLINE_MS } = {}) {
-      stopping ??= drain({ options, scheduler, poller, deadlineMs });
-      return stopping;
+    resume() {
+      isQuiet = false;
+      // Before the start has looked at the queue, it is the start that begins to receive.
+      if (starting !== undefined) void starting.then(receive, () => undefined);
     },
+    get health() {
+      const state: WorkerHealth['state'] =
+        stopping !== undefined ? 'stopping' : starting === undefined ? 'new' : liveness.state;
+      return { state, silentForMs: liveness.silentForMs, running: scheduler.running().length };
+    },
+    on: (name, listener) => hub.on(name, listener),
   };
 }
+
+/** A quiet worker has time: its open poll may bring messages, which are given back. */
+const NEVER: AbortSignal = new AbortController().signal;
 
 function createPipeline(options: ResolvedWorkerOptions): PipelineDependencies {
   const { client, queueUrl, deadLetterQueueUrl, queue, store, deleteBatchWindowMs } = options;
@@ -84,12 +128,14 @@ function createPipeline(options: ResolvedWorkerOptions): PipelineDependencies {
   };
 }
 
-function createWorkerPoller(
-  options: ResolvedWorkerOptions,
-  scheduler: Scheduler,
-  onMessages: (messages: readonly SqsMessage[]) => void,
-): Poller {
-  const { log, events } = options;
+interface PollingParts {
+  readonly options: ResolvedWorkerOptions;
+  readonly scheduler: Scheduler;
+  readonly hub: EventHub;
+}
+
+function createWorkerPoller(parts: PollingParts & { readonly intake: Intake; readonly liveness: Liveness }): Poller {
+  const { options, scheduler, hub, intake, liveness } = parts;
   return createPoller({
     client: options.pollingClient,
     queueUrl: options.queueUrl,
@@ -99,39 +145,57 @@ function createWorkerPoller(
     random: options.store.random,
     freeSlots: () => scheduler.freeSlots,
     whenFree: () => scheduler.whenFree(),
-    onMessages,
-    onUnwanted: (messages) => giveBackUnstarted(messages, options),
+    onSign: () => {
+      liveness.sign();
+    },
+    onMessages: (messages) => {
+      intake.take(messages);
+    },
+    onUnwanted: (messages) => intake.giveBack(messages),
     onReceiveFailed(error, nextTryInMs) {
-      log.warn({ err: error, nextTryInMs }, 'receiving failed');
-      tell(() => events.onReceiveFailed?.(error, nextTryInMs));
+      options.log.warn({ err: error, nextTryInMs }, 'receiving failed');
+      hub.tell('receiveFailed', { error, nextTryInMs });
     },
   });
 }
 
-async function deliverAndReport(
-  delivery: Delivery,
-  options: ResolvedWorkerOptions,
-  pipeline: PipelineDependencies,
-): Promise<void> {
-  const { clock } = options.store;
-  const startedMonoMs = clock.monotonicMs();
-  tell(() => options.events.onDelivery?.(delivery));
-  const { key, outcome, handlerEnded } = await deliver(delivery, pipeline);
-  const durationMs = Math.round(clock.monotonicMs() - startedMonoMs);
-  const fields = { key, messageId: delivery.messageId, outcome: outcome.kind, durationMs, ...reasonOf(outcome) };
-  options.log[levelOf(outcome)](fields, 'delivery settled');
-  tell(() => options.events.onOutcome?.({ delivery, key, outcome, durationMs }));
-  // A handler that ignores its signal keeps its slot: otherwise such handlers would pile up without a bound.
-  await handlerEnded;
+function watchedLoop(parts: PollingParts & { readonly isQuiet: () => boolean }): Liveness {
+  const { options, scheduler, hub } = parts;
+  return createLiveness({
+    clock: options.store.clock,
+    stallAfterMs: options.stallAfterMs,
+    isFull: () => scheduler.freeSlots === 0,
+    isQuiet: parts.isQuiet,
+    onStalled(silentForMs) {
+      options.log.error({ silentForMs }, 'the poll loop gives no sign of life: this worker receives nothing any more');
+      hub.tell('stalled', { silentForMs });
+    },
+  });
+}
+
+/** A queue that cannot be asked is no reason not to start: receiving waits for it, and tells. */
+async function checkQueue(options: ResolvedWorkerOptions): Promise<void> {
+  if (options.queueRules === 'off') return;
+  const facts = await readQueueFacts(options.client, options.queueUrl).catch((error: unknown) => {
+    options.log.warn({ err: error }, 'the queue could not be asked for its settings; they are not checked');
+    return undefined;
+  });
+  if (facts === undefined) return;
+  const faults = findQueueRuleFaults(options, facts);
+  if (faults.length === 0) return;
+  const error = new ConfigurationError(`worker on queue ${options.queue}`, faults);
+  if (options.queueRules === 'refuse') throw error;
+  options.log.warn({ err: error }, 'the queue and the worker do not fit together');
 }
 
 async function drain(context: {
   readonly options: ResolvedWorkerOptions;
   readonly scheduler: Scheduler;
-  readonly poller: Poller;
+  readonly intake: Intake;
   readonly deadlineMs: number;
+  readonly endPolling: (deadline: AbortSignal) => Promise<void> | undefined;
 }): Promise<StopReport> {
-  const { scheduler, poller } = context;
+  const { scheduler, intake } = context;
   const deadline = new AbortController();
   const reached = new Promise<void>((resolve) => {
     deadline.signal.addEventListener('abort', () => {
@@ -141,49 +205,8 @@ async function drain(context: {
   const cancel = context.options.store.clock.schedule(() => {
     deadline.abort();
   }, context.deadlineMs);
-  await Promise.race([Promise.all([poller.stop(deadline.signal), scheduler.whenIdle()]), reached]);
+  const ended = Promise.all([context.endPolling(deadline.signal), intake.close(), scheduler.whenIdle()]);
+  await Promise.race([ended, reached]);
   cancel();
   return { leftovers: scheduler.running() };
-}
-
-/** Makes messages that were never started visible at once, for another worker to take. */
-async function giveBackUnstarted(messages: readonly SqsMessage[], options: ResolvedWorkerOptions): Promise<void> {
-  const Entries = messages.map((message, index) => ({
-    Id: String(index),
-    ReceiptHandle: message.ReceiptHandle ?? '',
-    VisibilityTimeout: 0,
-  }));
-  try {
-    await options.client.send(new ChangeMessageVisibilityBatchCommand({ QueueUrl: options.queueUrl, Entries }));
-  } catch (error) {
-    options.log.warn({ err: error }, 'unstarted messages could not be given back; they come back by themselves');
-  }
-}
-
-function levelOf(outcome: Outcome): 'debug' | 'warn' {
-  const isQuiet = outcome.kind === 'completed' || outcome.kind === 'replayed' || outcome.kind === 'busy';
-  return isQuiet ? 'debug' : 'warn';
-}
-
-/** What people want to read in the log. Responses and payloads stay out of it. */
-function reasonOf(outcome: Outcome): Record<string, unknown> {
-  if ('error' in outcome) return { error: outcome.error };
-  if ('code' in outcome) return { code: outcome.code, reason: outcome.reason };
-  return 'reason' in outcome ? { reason: outcome.reason } : {};
-}
-
-function tell(listener: () => unknown): void {
-  try {
-    // A listener that was declared void may be async all the same: its rejection would end the process.
-    void Promise.resolve(listener()).catch(warnOf);
-  } catch (error) {
-    warnOf(error);
-  }
-}
-
-/** A listener is a guest: what it does wrong must not touch a delivery. */
-function warnOf(error: unknown): void {
-  queueMicrotask(() => {
-    process.emitWarning(`a worker listener threw: ${messageOf(error)}`);
-  });
 }

@@ -87,7 +87,7 @@ describe('the example of an outside call', () => {
     });
 
     // Act
-    worker.start();
+    await worker.start();
     const payload = { purchaseId: 'p-1', memberId: 'm-9', points: 5 };
     await createProducer({ client, queueUrl: queue.url }).send(POINTS_EARNED, payload);
     await until(() => outcomes.includes('completed'));

@@ -48,4 +48,4 @@ const worker = createWorker({
     },
   },
 });
-worker.start();
+await worker.start();

@@ -50,6 +50,7 @@ function startPoller(receive: Receive, settings: { random?: () => number; freeSl
     random: settings.random ?? (() => 0.5),
     freeSlots: settings.freeSlots ?? (() => 10),
     whenFree: () => Promise.resolve(),
+    onSign: () => undefined,
     onMessages: (messages) => {
       for (const message of messages) received.add(message);
     },

@@ -78,7 +78,7 @@ test('stops at once when nothing runs, and gives every caller the same answer', 
 
   expect(second).toBe(first);
   expect(await first).toEqual({ leftovers: [] });
-  run.worker.start();
+  await run.worker.start();
   await bench.send(bench.chargeBody());
   expect(await bench.receive()).toHaveLength(1);
 });

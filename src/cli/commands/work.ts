@@ -41,7 +41,7 @@ async function work(flow: Flow, flags: WorkFlags): Promise<void> {
     const baseUrl = flags.providerUrl ?? provider?.url ?? '';
     const build = flags.protection === 'none' ? buildUnprotected : buildWorker;
     const worker = build({ connection, queues, flags, baseUrl, output });
-    worker.start();
+    await worker.start();
     tell(output, { event: 'ready', worker: flags.name });
     await interrupted.promise;
     output.note(`${flags.name}: stopping, ${String(flags.stopDeadlineMs)} ms at the most`);
@@ -56,6 +56,8 @@ async function work(flow: Flow, flags: WorkFlags): Promise<void> {
   }
 }
 
+type RunningWorker = Pick<Worker, 'start' | 'stop'>;
+
 interface WorkScope {
   readonly connection: Connection;
   readonly queues: FlowQueues;
@@ -64,7 +66,7 @@ interface WorkScope {
   readonly output: Output;
 }
 
-function buildWorker({ connection, queues, flags, baseUrl, output }: WorkScope): Worker {
+function buildWorker({ connection, queues, flags, baseUrl, output }: WorkScope): RunningWorker {
   const level: LogLevel = isLogLevel(flags.logLevel) ? flags.logLevel : 'error';
   const provider = createHttpPaymentProvider({ baseUrl, caller: flags.name, timeoutMs: flags.providerTimeoutMs });
   return createWorker({
@@ -96,7 +98,7 @@ function buildWorker({ connection, queues, flags, baseUrl, output }: WorkScope):
   });
 }
 
-function buildUnprotected({ connection, queues, flags, baseUrl, output }: WorkScope): Worker {
+function buildUnprotected({ connection, queues, flags, baseUrl, output }: WorkScope): RunningWorker {
   output.note(`${flags.name}: WITHOUT PROTECTION: charges will be made more than once`);
   return createUnprotectedWorker({
     queueUrl: queues.queue.url,

@@ -29,7 +29,7 @@ export interface UnprotectedOptions {
 
 const MAX_BATCH = 10;
 
-export function createUnprotectedWorker(options: UnprotectedOptions): Worker {
+export function createUnprotectedWorker(options: UnprotectedOptions): Pick<Worker, 'start' | 'stop'> {
   const consumer = Consumer.create({
     sqs: options.client,
     queueUrl: options.queueUrl,
@@ -51,6 +51,7 @@ export function createUnprotectedWorker(options: UnprotectedOptions): Worker {
   return {
     start() {
       consumer.start();
+      return Promise.resolve();
     },
     stop() {
       return new Promise((resolve) => {

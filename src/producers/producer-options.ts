@@ -7,7 +7,7 @@ import { ConfigurationError, type OptionFault } from '../errors.ts';
 export interface ProducerOptions {
   /** From `createQueueClient`. Its own tries (3 per request) come on top of `maxAttempts`. */
   readonly client: SQSClient;
-  /** Of a standard queue: this producer sends no message group ids, which a `.fifo` queue asks for. */
+  /** Of a standard queue, or of a FIFO queue (`.fifo`): then each message goes to the group of its key. */
   readonly queueUrl: string;
   /** How often one entry is sent at most. Unit: tries. Range: 1-20. @defaultValue 5 */
   readonly maxAttempts?: number;
@@ -18,7 +18,7 @@ export interface ProducerOptions {
   readonly deadlineMs?: number;
   /**
    * Requests under way at once. With 1 the entries reach the queue in their order, unless one had to be retried.
-   * Unit: requests. Range: 1-64. @defaultValue 4
+   * Unit: requests. Range: 1-64, only 1 on a FIFO queue. @defaultValue 4, 1 on a FIFO queue
    */
   readonly maxConcurrentRequests?: number;
   /** The upper bound of the wait before the second try; it doubles each time. Unit: ms. Range: 0-60000. @defaultValue 100 */
@@ -65,6 +65,10 @@ export function resolveProducerOptions(options: ProducerOptions): ResolvedProduc
   if (given.backoffBaseMs > given.backoffCapMs) {
     faults.push({ name: 'backoffBaseMs', rule: 'not above backoffCapMs', value: given.backoffBaseMs });
   }
+  if (isFifo(options.queueUrl) && given.maxConcurrentRequests !== 1) {
+    // Two requests at once may reach the queue in either order.
+    faults.push({ name: 'maxConcurrentRequests', rule: '1 on a FIFO queue', value: given.maxConcurrentRequests });
+  }
   if (faults.length > 0) throw new ConfigurationError('producer', faults);
   return {
     client: options.client,
@@ -84,7 +88,8 @@ function withDefaults(options: ProducerOptions): Numbers {
   return {
     maxAttempts: options.maxAttempts ?? PRODUCER_DEFAULTS.maxAttempts,
     deadlineMs: options.deadlineMs ?? PRODUCER_DEFAULTS.deadlineMs,
-    maxConcurrentRequests: options.maxConcurrentRequests ?? PRODUCER_DEFAULTS.maxConcurrentRequests,
+    maxConcurrentRequests:
+      options.maxConcurrentRequests ?? (isFifo(options.queueUrl) ? 1 : PRODUCER_DEFAULTS.maxConcurrentRequests),
     backoffBaseMs: options.backoffBaseMs ?? PRODUCER_DEFAULTS.backoffBaseMs,
     backoffCapMs: options.backoffCapMs ?? PRODUCER_DEFAULTS.backoffCapMs,
   };
@@ -104,6 +109,10 @@ function faultsOfQueueUrl(queueUrl: string): OptionFault[] {
   if (scheme !== 'http:' && scheme !== 'https:') {
     return [{ name: 'queueUrl', rule: 'the http or https address of a queue', value: queueUrl }];
   }
-  if (!queueUrl.endsWith('.fifo')) return [];
-  return [{ name: 'queueUrl', rule: 'a standard queue: message group ids are not sent', value: queueUrl }];
+  return [];
+}
+
+/** @see AWS: Amazon SQS FIFO queues, whose names end like this */
+export function isFifo(queueUrl: string): boolean {
+  return queueUrl.endsWith('.fifo');
 }

@@ -4,7 +4,7 @@
  */
 import type { MessageContract } from '../messages/contract.ts';
 import { prepareEntry, type DeliveryOptions, type OutgoingEntry, type PreparedEntry } from './outgoing-entry.ts';
-import { resolveProducerOptions, type ProducerOptions } from './producer-options.ts';
+import { isFifo, resolveProducerOptions, type ProducerOptions } from './producer-options.ts';
 import { notStarted, sendRequest } from './send-request.ts';
 import { sentBefore, type SendResult, type SentEntry } from './send-result.ts';
 import { splitBatches } from './split-batches.ts';
@@ -64,7 +64,12 @@ export function createProducer(options: ProducerOptions): Producer {
     const skipped = resumeFrom === undefined ? new Map<number, SentEntry>() : sentBefore(entries, resumeFrom);
     const board = createResultBoard(entries.length, batchOptions.onProgress);
     board.settle([...skipped.values()]);
-    const batches = splitBatches(preparedOf(entries, skipped, (results) => board.settle(results)));
+    const prepared = preparedOf(entries, {
+      skipped,
+      isFifo: isFifo(resolved.queueUrl),
+      settle: (results) => board.settle(results),
+    });
+    const batches = splitBatches(prepared);
     await inLanes(batches, resolved.maxConcurrentRequests, async (batch) => {
       board.settle(signal?.aborted === true ? notStarted(batch) : await sendRequest(batch, resolved, signal));
       board.report();
@@ -89,14 +94,17 @@ export function createProducer(options: ProducerOptions): Producer {
 /** Checks and encodes entries as they are asked for; those that cannot be sent are settled at once. */
 function* preparedOf<Payload>(
   entries: readonly OutgoingEntry<Payload>[],
-  skipped: ReadonlyMap<number, SentEntry>,
-  settle: (results: readonly SendResult[]) => void,
+  call: {
+    readonly skipped: ReadonlyMap<number, SentEntry>;
+    readonly isFifo: boolean;
+    readonly settle: (results: readonly SendResult[]) => void;
+  },
 ): Generator<PreparedEntry, void> {
   for (const [index, entry] of entries.entries()) {
-    if (skipped.has(index)) continue;
-    const prepared = prepareEntry(entry, index);
+    if (call.skipped.has(index)) continue;
+    const prepared = prepareEntry(entry, index, call);
     if (prepared.kind === 'ready') yield prepared.entry;
-    else settle([{ kind: 'invalid', index, reason: prepared.reason }]);
+    else call.settle([{ kind: 'invalid', index, reason: prepared.reason }]);
   }
 }
 

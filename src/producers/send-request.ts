@@ -111,6 +111,8 @@ function requestEntry(entry: PreparedEntry): SendMessageBatchRequestEntry {
     Id: requestId(entry),
     MessageBody: entry.body,
     ...(entry.delaySeconds !== undefined && { DelaySeconds: entry.delaySeconds }),
+    ...(entry.groupId !== undefined && { MessageGroupId: entry.groupId }),
+    ...(entry.deduplicationId !== undefined && { MessageDeduplicationId: entry.deduplicationId }),
     ...(attributes.length > 0 && { MessageAttributes: Object.fromEntries(attributes) }),
   };
 }

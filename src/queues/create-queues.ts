@@ -7,8 +7,8 @@ import {
   type SQSClient,
 } from '@aws-sdk/client-sqs';
 import { classifyFault, faultName } from '../aws-fault.ts';
-import { BackendError } from '../errors.ts';
-import { deadLetterQueueName, QUEUE_DEFAULTS, type QueueSettings } from './topology.ts';
+import { BackendError, ConfigurationError } from '../errors.ts';
+import { deadLetterQueueName, FIFO_SUFFIX, QUEUE_DEFAULTS, type QueueSettings } from './topology.ts';
 
 export interface QueueAddress {
   readonly name: string;
@@ -26,13 +26,16 @@ export async function createQueuePair(
   name: string,
   settings: QueueSettings = QUEUE_DEFAULTS,
 ): Promise<QueuePair> {
+  checkName(name, settings);
+  const kind = settings.isFifo === true ? { FifoQueue: 'true' } : {};
   const deadLetterQueue = await createIfMissing(client, {
     QueueName: deadLetterQueueName(name),
-    Attributes: { MessageRetentionPeriod: String(settings.retentionSeconds) },
+    Attributes: { ...kind, MessageRetentionPeriod: String(settings.retentionSeconds) },
   });
   const queue = await createIfMissing(client, {
     QueueName: name,
     Attributes: {
+      ...kind,
       VisibilityTimeout: String(settings.visibilityTimeoutSeconds),
       MessageRetentionPeriod: String(settings.retentionSeconds),
       RedrivePolicy: JSON.stringify({
@@ -42,6 +45,12 @@ export async function createQueuePair(
     },
   });
   return { queue, deadLetterQueue, created: queue.created || deadLetterQueue.created };
+}
+
+function checkName(name: string, settings: QueueSettings): void {
+  if (name.endsWith(FIFO_SUFFIX) === (settings.isFifo === true)) return;
+  const rule = settings.isFifo === true ? `ends in ${FIFO_SUFFIX}` : `ends in ${FIFO_SUFFIX} only with isFifo`;
+  throw new ConfigurationError('queue', [{ name: 'name', rule, value: name }]);
 }
 
 /** @throws {BackendError} with reason `notFound` when the queue does not exist. */

@@ -10,6 +10,8 @@ export interface QueueSettings {
    * in the effect record.
    */
   readonly maxReceiveCount: number;
+  /** Message groups in order; the names of both queues end in `.fifo`. @defaultValue false */
+  readonly isFifo?: boolean;
 }
 
 export const QUEUE_DEFAULTS: QueueSettings = {
@@ -18,6 +20,8 @@ export const QUEUE_DEFAULTS: QueueSettings = {
   maxReceiveCount: 100,
 };
 
+export const FIFO_SUFFIX = '.fifo';
+
 export const FLOWS = ['charges'] as const;
 export type Flow = (typeof FLOWS)[number];
 
@@ -25,6 +29,8 @@ export function queueName(flow: Flow, prefix = ''): string {
   return `${prefix}onlyonce-${flow}`;
 }
 
+/** @see AWS: a FIFO queue's dead-letter queue is a FIFO queue too */
 export function deadLetterQueueName(queue: string): string {
+  if (queue.endsWith(FIFO_SUFFIX)) return `${queue.slice(0, -FIFO_SUFFIX.length)}-dlq${FIFO_SUFFIX}`;
   return `${queue}-dlq`;
 }

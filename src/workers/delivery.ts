@@ -9,6 +9,12 @@ export interface Delivery {
   /** How often SQS delivered it, this time included. */
   readonly receiveCount: number;
   readonly sentAtMs: number | undefined;
+  /** When any worker received it for the first time; SQS may forget it when the message moves between queues. */
+  readonly firstReceivedAtMs?: number | undefined;
+  /** The X-Ray header of the sender. */
+  readonly traceHeader?: string | undefined;
+  /** Only on FIFO queues does it say anything about order. */
+  readonly groupId?: string | undefined;
   readonly attributes: Readonly<Record<string, MessageAttributeValue>>;
 }
 
@@ -27,7 +33,15 @@ export function toDelivery(message: SqsMessage): Delivery {
     receiptHandle: message.ReceiptHandle ?? '',
     body: message.Body ?? '',
     receiveCount: Number(message.Attributes?.ApproximateReceiveCount ?? 1),
-    sentAtMs: message.Attributes?.SentTimestamp === undefined ? undefined : Number(message.Attributes.SentTimestamp),
+    sentAtMs: epochMs(message.Attributes?.SentTimestamp),
+    firstReceivedAtMs: epochMs(message.Attributes?.ApproximateFirstReceiveTimestamp),
+    traceHeader: message.Attributes?.AWSTraceHeader,
+    groupId: message.Attributes?.MessageGroupId,
     attributes: message.MessageAttributes ?? {},
   };
+}
+
+function epochMs(text: string | undefined): number | undefined {
+  const ms = Number(text);
+  return Number.isFinite(ms) ? ms : undefined;
 }

@@ -129,15 +129,16 @@ function findPolicyFaults({ retryDelayMs }: { readonly retryDelayMs: unknown }):
 }
 
 /** What SQS takes as a name. It stands in front of the key in a record: with a `#` in it, two keys could be one. */
-const QUEUE_NAME = /^[\w-]{1,80}$/;
+const QUEUE_NAME = /^(?=.{1,80}$)[\w-]+(\.fifo)?$/;
 
 function findQueueFaults({ queue, queueUrl, deadLetterQueueUrl }: ResolvedWorkerOptions): OptionFault[] {
   const faults: OptionFault[] = [];
   if (!QUEUE_NAME.test(queue)) {
     faults.push({ name: 'queue', rule: 'from 1 to 80 letters, digits, - and _', value: queue });
   }
-  if (queueUrl.endsWith('.fifo')) {
-    faults.push({ name: 'queueUrl', rule: 'a standard queue; FIFO queues are not supported yet', value: queueUrl });
+  if (queueUrl.endsWith('.fifo') !== deadLetterQueueUrl.endsWith('.fifo')) {
+    const rule = 'a FIFO queue if, and only if, queueUrl is one';
+    faults.push({ name: 'deadLetterQueueUrl', rule, value: deadLetterQueueUrl });
   }
   if (deadLetterQueueUrl === queueUrl) {
     faults.push({ name: 'deadLetterQueueUrl', rule: 'another queue than queueUrl', value: deadLetterQueueUrl });

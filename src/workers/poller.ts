@@ -63,6 +63,8 @@ export function createPoller(options: PollerOptions): Poller {
     shouldDeleteMessages: false,
     authenticationErrorTimeout: 0,
     extendedAWSErrors: true,
+    // Order is kept by group-lanes.ts, not by the poller.
+    suppressFifoWarning: true,
     preReceiveMessageCallback: async () => {
       options.onSign();
       if (backoff.pauseMs > 0) await sleep(clock, backoff.pauseMs, stopping.signal);

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { CHARGE_REQUESTED } from '../../src/messages/charge.ts';
 import type { MessageContract } from '../../src/messages/contract.ts';
@@ -96,4 +96,47 @@ test('does not throw when the code of a contract does', () => {
   };
 
   expect(reasonOf({ contract: broken, payload: {} })).toBe('keyOf of "broken" threw: no id here');
+});
+
+describe('on a FIFO queue', () => {
+  const body: OutgoingEntry = { body: '{}', key: 'order 1' };
+
+  function idsOf(entry: OutgoingEntry): { groupId: string | undefined; deduplicationId: string | undefined } {
+    const prepared = prepareEntry(entry, 0, { isFifo: true });
+    if (prepared.kind === 'invalid') throw new Error(prepared.reason);
+    const { groupId, deduplicationId } = prepared.entry;
+    return { groupId, deduplicationId };
+  }
+
+  test('a message goes to the group of its key, and equal bodies have one deduplication id', () => {
+    const [first, again] = [idsOf({ ...body, key: 'order-1' }), idsOf({ ...body, key: 'order-2' })];
+
+    expect(first.groupId).toBe('order-1');
+    expect(again.groupId).toBe('order-2');
+    expect(again.deduplicationId).toBe(first.deduplicationId);
+  });
+
+  test('a key that SQS does not take as a group is written as its digest, another for each key', () => {
+    const groups = ['order 1', 'order 2', 'x'.repeat(129), 'ä'].map((key) => idsOf({ ...body, key }).groupId);
+
+    expect(new Set(groups).size).toBe(4);
+    for (const group of groups) expect(group).toMatch(/^[0-9a-f]{64}$/);
+  });
+
+  test('what the caller names is taken as it is', () => {
+    expect(idsOf({ ...body, groupId: 'g', deduplicationId: 'd' })).toEqual({ groupId: 'g', deduplicationId: 'd' });
+  });
+
+  test.each<[what: string, entry: OutgoingEntry]>([
+    ['an empty group', { ...body, groupId: '' }],
+    ['a group with a blank', { ...body, groupId: 'a b' }],
+    ['a deduplication id of 129 characters', { ...body, deduplicationId: 'd'.repeat(129) }],
+    ['a delay of its own', { ...body, delaySeconds: 1 }],
+  ])('refuses %s', (_what, entry) => {
+    expect(prepareEntry(entry, 0, { isFifo: true }).kind).toBe('invalid');
+  });
+
+  test('refuses a deduplication id on a standard queue, where it would do nothing', () => {
+    expect(prepareEntry({ ...body, deduplicationId: 'd' }, 0).kind).toBe('invalid');
+  });
 });

@@ -44,8 +44,11 @@ test('refuses a first wait that is above the longest wait', () => {
   expect(faultsOf({ backoffBaseMs: 200, backoffCapMs: 100 })).toEqual(['backoffBaseMs']);
 });
 
-test('refuses a FIFO queue, whose group ids it would not send', () => {
-  expect(faultsOf({ queueUrl: `${QUEUE_URL}.fifo` })).toEqual(['queueUrl']);
+test('sends one request at a time to a FIFO queue, whose order two at once could break', () => {
+  const queueUrl = `${QUEUE_URL}.fifo`;
+
+  expect(resolveProducerOptions({ client, queueUrl }).maxConcurrentRequests).toBe(1);
+  expect(faultsOf({ queueUrl, maxConcurrentRequests: 2 })).toEqual(['maxConcurrentRequests']);
 });
 
 test('says the name, the rule and the value of a wrong option', () => {

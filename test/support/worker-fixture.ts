@@ -36,7 +36,11 @@ export interface Lab {
    * Queues of their own for one test; everything is stopped when the test ends. A message that nobody gives back comes
    * again after `visibilityTimeoutSeconds`. @defaultValue 30, so that a slow machine sees no redelivery
    */
-  open(settings?: { visibilityTimeoutSeconds?: number; maxReceiveCount?: number }): Promise<Bench>;
+  open(settings?: {
+    visibilityTimeoutSeconds?: number;
+    maxReceiveCount?: number;
+    isFifo?: boolean;
+  }): Promise<Bench>;
   readonly dynamodbEndpoint: string;
   readonly sqsEndpoint: string;
 }
@@ -61,11 +65,12 @@ export function workerLab(): Lab {
   });
 
   return {
-    async open({ visibilityTimeoutSeconds = 30, maxReceiveCount = 100 } = {}) {
+    async open({ visibilityTimeoutSeconds = 30, maxReceiveCount = 100, isFifo = false } = {}) {
       if (backends === undefined || store === undefined || client === undefined) throw new Error('not started');
       opened += 1;
-      const settings = { visibilityTimeoutSeconds, maxReceiveCount, retentionSeconds: 3_600 };
-      const pair = await createQueuePair(client, `q${String(opened)}`, settings);
+      const settings = { visibilityTimeoutSeconds, maxReceiveCount, retentionSeconds: 3_600, isFifo };
+      const name = `q${String(opened)}${isFifo ? '.fifo' : ''}`;
+      const pair = await createQueuePair(client, name, settings);
       return new Bench({ backends, store, client, pair, visibilityTimeoutSeconds });
     },
     get dynamodbEndpoint() {

@@ -67,7 +67,7 @@ test('reports every wrong option together, by name', () => {
       'retryBackoff.baseMs',
       'retryBackoff.capMs',
       'handlers',
-      'queueUrl',
+      'deadLetterQueueUrl',
     ].toSorted(),
   );
 });

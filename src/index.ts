@@ -49,13 +49,35 @@ export type { OutgoingEntry } from './producers/outgoing-entry.ts';
 export type { SendResult } from './producers/send-result.ts';
 
 export { createWorker } from './workers/worker.ts';
-export type { StopReport, Worker } from './workers/worker.ts';
+export type { StopReport, Worker, WorkerHealth } from './workers/worker.ts';
+export { createWorkerGroup } from './workers/worker-group.ts';
+export type { GroupMember, WorkerGroup, WorkerGroupOptions } from './workers/worker-group.ts';
 export { WORKER_DEFAULTS } from './workers/options.ts';
 export type { WorkerOptions } from './workers/options.ts';
-export type { Handler, HandlerContext, HandlerResult, StepCall, StepOptions } from './workers/handler.ts';
+export type {
+  Completed,
+  Handler,
+  HandlerContext,
+  HandlerResult,
+  Rejected,
+  StepCall,
+  StepOptions,
+  TryAgain,
+  UnitOfWork,
+  WorkLease,
+} from './workers/handler.ts';
+export { RetryLater } from './workers/retry.ts';
+export { HandlerTimeoutError } from './workers/handler-run.ts';
 export { StepUnknownError } from './workers/steps.ts';
 export type { Outcome } from './workers/outcome.ts';
-export type { DeliveryReport, WorkerEvents } from './workers/events.ts';
+export type {
+  DeliveryReport,
+  PollingStalled,
+  ReceiveFailure,
+  WorkerEventMap,
+  WorkerEvents,
+  WorkerListener,
+} from './workers/events.ts';
 
 export { PaymentError } from './payments/payment-provider.ts';
 export type { PaymentProvider, ChargeRequest, ChargeResult } from './payments/payment-provider.ts';

@@ -36,11 +36,7 @@ export interface Lab {
    * Queues of their own for one test; everything is stopped when the test ends. A message that nobody gives back comes
    * again after `visibilityTimeoutSeconds`. @defaultValue 30, so that a slow machine sees no redelivery
    */
-  open(settings?: {
-    visibilityTimeoutSeconds?: number;
-    maxReceiveCount?: number;
-    isFifo?: boolean;
-  }): Promise<Bench>;
+  open(settings?: { visibilityTimeoutSeconds?: number; maxReceiveCount?: number; isFifo?: boolean }): Promise<Bench>;
   readonly dynamodbEndpoint: string;
   readonly sqsEndpoint: string;
 }
@@ -93,6 +89,7 @@ interface BenchParts {
 export interface RunSettings extends Partial<Omit<WorkerOptions, 'store' | 'client' | 'pollingClient'>> {
   readonly clock?: Clock;
   readonly random?: Random;
+  readonly recordRetentionDays?: number;
   /** Instead of the real DynamoDB: a proxy in front of it. */
   readonly dynamodbEndpoint?: string;
   /** Called before the worker starts: the place to put faults into its clients. */
@@ -161,9 +158,15 @@ export class Bench {
 
   /** Starts a worker with a short lease. It charges, unless it is given other handlers. */
   run(settings: RunSettings = {}): Run {
-    const { clock, random = () => 0.4, dynamodbEndpoint, prepare, events, ...options } = settings;
+    const { clock, random = () => 0.4, dynamodbEndpoint, recordRetentionDays, prepare, events, ...options } = settings;
     const endpoint = dynamodbEndpoint ?? this.#parts.backends.dynamodbEndpoint;
-    const store = createStore({ ...CREDENTIALS, endpoint, random, ...(clock !== undefined && { clock }) });
+    const store = createStore({
+      ...CREDENTIALS,
+      endpoint,
+      random,
+      ...(clock !== undefined && { clock }),
+      ...(recordRetentionDays !== undefined && { recordRetentionDays }),
+    });
     const sqs = { ...CREDENTIALS, endpoint: this.#parts.backends.sqsEndpoint };
     const client = createQueueClient(sqs);
     const pollingClient = createPollingClient(sqs);
@@ -206,8 +209,8 @@ export class Bench {
       pollingClient.destroy();
       store.close();
     });
-    // Nothing is asked of the queue, so nothing can be refused.
-    void worker.start();
+    // A refusal is for the test that asks for it: start() gives it the same promise.
+    worker.start().catch(() => undefined);
     return {
       worker,
       outcomes,

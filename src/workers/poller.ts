@@ -104,18 +104,22 @@ export function createPoller(options: PollerOptions): Poller {
     start() {
       consumer.start();
     },
-    async stop(deadline) {
+    stop(deadline) {
       stopping.abort();
-      consumer.stop();
-      try {
-        // The object tells no end of its last poll that could be awaited without a gap, so its state is looked at.
-        while (consumer.status.isPolling) await sleep(clock, STATE_CHECK_MS, deadline);
-      } catch {
-        // A poll that is cut off may take a message along for one visibility time-out: only when no time is left.
-        options.client.destroy();
-      }
+      return endPolls(consumer, options, deadline);
     },
   };
+}
+
+async function endPolls(consumer: Consumer, options: PollerOptions, deadline: AbortSignal): Promise<void> {
+  consumer.stop();
+  try {
+    // The object tells no end of its last poll that could be awaited without a gap, so its state is looked at.
+    while (consumer.status.isPolling) await sleep(options.clock, STATE_CHECK_MS, deadline);
+  } catch {
+    // A poll that is cut off may take a message along for one visibility time-out: only when no time is left.
+    options.client.destroy();
+  }
 }
 
 /** How long to wait before the next receive: nothing after a good one, longer with each failure in a row. */

@@ -1,4 +1,4 @@
-import { GetQueueAttributesCommand, type GetQueueAttributesCommandOutput } from '@aws-sdk/client-sqs';
+import type { GetQueueAttributesCommandInput, GetQueueAttributesCommandOutput } from '@aws-sdk/client-sqs';
 import { expect, test } from 'vitest';
 import { ConfigurationError } from '../../src/errors.ts';
 import { createLiveness } from '../../src/workers/liveness.ts';
@@ -37,7 +37,7 @@ test('refuses to start when records are forgotten before their messages', async 
     queueRules: 'refuse',
     recordRetentionDays: 27,
     prepare: ({ client }) => {
-      interceptCommand<GetQueueAttributesCommand['input'], GetQueueAttributesCommandOutput>(
+      interceptCommand<GetQueueAttributesCommandInput, GetQueueAttributesCommandOutput>(
         client,
         'GetQueueAttributesCommand',
         () => Promise.resolve({ $metadata: {}, ...fortnight }),

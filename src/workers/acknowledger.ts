@@ -1,26 +1,38 @@
 /**
- * Deletes finished messages and changes visibilities. Deletes go in batches; each waits for the answer to its own
- * entry, so a message counts as in flight until SQS has confirmed.
+ * Deletes finished messages and changes visibilities, all in batches. Each call waits for the answer to its own entry, so
+ * a message counts as in flight until SQS has confirmed.
  *
- * A finished message is never made visible again: a failed delete is repeated, and if it keeps failing the message
- * comes back by itself and is answered from the record.
+ * Invariants: a finished message is never made visible again (a failed delete is repeated, and if it keeps failing the
+ * message comes back by itself and is answered from its record); no beat is sent for a message that is being settled.
  */
-import {
-  ChangeMessageVisibilityCommand,
-  DeleteMessageBatchCommand,
-  type DeleteMessageBatchResult,
-  type SQSClient,
-} from '@aws-sdk/client-sqs';
-import { classifyFault, isRetryable } from '../aws-fault.ts';
-import { fullJitterMs } from '../backoff.ts';
-import { sleep, type Clock, type Random } from '../clock.ts';
-import { MAX_BATCH_ENTRIES } from '../messages/limits.ts';
+import type { SQSClient } from '@aws-sdk/client-sqs';
+import type { Clock, Random } from '../clock.ts';
+import { createBeatBatch, type BeatAnswer } from './beat-batch.ts';
+import { createDeleteBatch } from './delete-batch.ts';
+import { createHideBatch, type HideAnswer } from './hide-batch.ts';
+import { createReceiptHandles, type OpenReceipt } from './receipt-handles.ts';
 
 export interface Acknowledger {
-  /** @returns false when SQS did not confirm after all tries; the message will come back. */
-  delete(receiptHandle: string): Promise<boolean>;
-  /** @returns `gone` when the message is no longer ours, `failed` when SQS could not be reached. */
-  changeVisibility(receiptHandle: string, seconds: number): Promise<'changed' | 'gone' | 'failed'>;
+  /**
+   * @param messageId lets the delete go on with the newest receipt handle when the message comes back meanwhile.
+   * @returns false when SQS did not confirm after all tries; the message will come back.
+   */
+  delete(receiptHandle: string, messageId?: string): Promise<boolean>;
+  /**
+   * For settlements: hides the message until it is to be tried again.
+   * @param messageId as for `delete`.
+   * @returns `gone` when the message is no longer ours, `failed` when SQS could not be reached.
+   */
+  changeVisibility(receiptHandle: string, seconds: number, messageId?: string): Promise<HideAnswer>;
+  /** For heartbeats: ends within `visibilityAnswerMs`. */
+  extendVisibility(receiptHandle: string, seconds: number): Promise<BeatAnswer>;
+  /** Takes out a beat that waits. Resolves when none of this message is on its way any more. */
+  withdrawBeat(receiptHandle: string): Promise<void>;
+  /**
+   * To be told of each message as it arrives, before it is started.
+   * @returns true when it is being settled here right now: it must not be started then, and needs nothing else.
+   */
+  arrived(messageId: string, receiptHandle: string): boolean;
 }
 
 export interface AcknowledgerOptions {
@@ -28,117 +40,50 @@ export interface AcknowledgerOptions {
   readonly queueUrl: string;
   readonly clock: Clock;
   readonly random: Random;
-  /** How long a delete waits for others to share its request. Unit: ms. */
+  /** How long a settlement waits for others to share its request. Unit: ms. */
   readonly batchWindowMs: number;
+  /**
+   * Deliveries at work, those that are being settled included: when all of them wait, the request leaves at once.
+   * @defaultValue unknown, so that the whole window is waited for others
+   */
+  readonly inFlight?: () => number;
   /** How long one change of a visibility may take: it must not keep the next renewal of a lease waiting. Unit: ms. */
   readonly visibilityAnswerMs: number;
 }
 
-interface PendingDelete {
-  readonly receiptHandle: string;
-  attempts: number;
-  readonly resolve: (confirmed: boolean) => void;
-}
-
-const BACKOFF = { baseMs: 100, capMs: 2_000 } as const;
-const MAX_ATTEMPTS = 6;
+/** Beats wait longer for each other than settlements do: nobody waits for them. Unit: ms. */
+const MAX_BEAT_WINDOW_MS = 500;
 
 export function createAcknowledger(options: AcknowledgerOptions): Acknowledger {
-  const { client, queueUrl, clock, random } = options;
-  let pending: PendingDelete[] = [];
-  let isTimerSet = false;
+  const { batchWindowMs: windowMs, visibilityAnswerMs: answerMs } = options;
+  const receipts = createReceiptHandles();
+  const settling = new Set<string>();
+  const beats = createBeatBatch({ ...options, answerMs, windowMs: Math.min(MAX_BEAT_WINDOW_MS, answerMs / 10) });
+  const deleteOne = createDeleteBatch({ ...options, windowMs });
+  const hideOne = createHideBatch({ ...options, answerMs, windowMs });
 
-  function enqueue(entry: PendingDelete): void {
-    pending.push(entry);
-    if (pending.length >= MAX_BATCH_ENTRIES) {
-      flush();
-    } else if (!isTimerSet) {
-      isTimerSet = true;
-      clock.schedule(() => {
-        isTimerSet = false;
-        flush();
-      }, options.batchWindowMs);
+  /** Ends the beats of a message first, and keeps further ones away until it is settled. */
+  async function settle<Answer>(
+    receipt: { readonly handle: string; readonly messageId: string | undefined },
+    act: (open: OpenReceipt) => Promise<Answer>,
+  ): Promise<Answer> {
+    settling.add(receipt.handle);
+    const open = receipts.open(receipt.handle, receipt.messageId);
+    try {
+      await beats.withdraw(receipt.handle);
+      return await act(open);
+    } finally {
+      open.close();
+      settling.delete(receipt.handle);
     }
-  }
-
-  function flush(): void {
-    if (pending.length === 0) return;
-    const batch = pending;
-    pending = [];
-    void sendBatch(batch);
-  }
-
-  /** Never rejects: each entry learns its own result. */
-  async function sendBatch(batch: readonly PendingDelete[]): Promise<void> {
-    const failed = await deleteBatch(client, queueUrl, batch);
-    for (const [index, entry] of batch.entries()) {
-      const failure = failed.get(index);
-      if (failure === undefined) entry.resolve(true);
-      else if (failure === 'for good' || entry.attempts >= MAX_ATTEMPTS) entry.resolve(false);
-      else void tryAgainLater(entry);
-    }
-  }
-
-  async function tryAgainLater(entry: PendingDelete): Promise<void> {
-    await sleep(clock, fullJitterMs(entry.attempts, BACKOFF, random));
-    entry.attempts += 1;
-    enqueue(entry);
   }
 
   return {
-    delete: (receiptHandle) =>
-      new Promise((resolve) => {
-        enqueue({ receiptHandle, attempts: 1, resolve });
-      }),
-    changeVisibility: (receiptHandle, seconds) => changeVisibility(options, receiptHandle, seconds),
+    delete: (handle, messageId) => settle({ handle, messageId }, deleteOne),
+    changeVisibility: (handle, seconds, messageId) => settle({ handle, messageId }, (open) => hideOne(open, seconds)),
+    extendVisibility: (handle, seconds) =>
+      settling.has(handle) ? Promise.resolve('withdrawn') : beats.extend(handle, seconds),
+    withdrawBeat: (handle) => beats.withdraw(handle),
+    arrived: (messageId, handle) => receipts.arrived(messageId, handle),
   };
-}
-
-/** One change of a visibility; when its answer takes too long it is given up, whatever hangs. */
-function changeVisibility(
-  options: AcknowledgerOptions,
-  receiptHandle: string,
-  seconds: number,
-): Promise<'changed' | 'gone' | 'failed'> {
-  const timeout = new AbortController();
-  const input = { QueueUrl: options.queueUrl, ReceiptHandle: receiptHandle, VisibilityTimeout: seconds };
-  return new Promise((resolve) => {
-    const cancelTimeout = options.clock.schedule(() => {
-      timeout.abort();
-      resolve('failed');
-    }, options.visibilityAnswerMs);
-    options.client
-      .send(new ChangeMessageVisibilityCommand(input), { abortSignal: timeout.signal })
-      .then(
-        () => {
-          resolve('changed');
-        },
-        (error: unknown) => {
-          resolve(isRetryable(classifyFault(error)) ? 'failed' : 'gone');
-        },
-      )
-      .finally(cancelTimeout);
-  });
-}
-
-/** Which entries failed, by their place in the batch. */
-async function deleteBatch(
-  client: SQSClient,
-  queueUrl: string,
-  batch: readonly PendingDelete[],
-): Promise<Map<number, 'for good' | 'for now'>> {
-  // The position is the entry's id: unique within the request, whatever the messages are.
-  const Entries = batch.map((entry, index) => ({ Id: String(index), ReceiptHandle: entry.receiptHandle }));
-  try {
-    return failuresOf(await client.send(new DeleteMessageBatchCommand({ QueueUrl: queueUrl, Entries })));
-  } catch (error) {
-    const failure = isRetryable(classifyFault(error)) ? ('for now' as const) : ('for good' as const);
-    return new Map(batch.map((_entry, index) => [index, failure]));
-  }
-}
-
-function failuresOf(result: DeleteMessageBatchResult): Map<number, 'for good' | 'for now'> {
-  const failed = result.Failed ?? [];
-  // A fault of ours (a handle that is too old) will not get better by repeating.
-  return new Map(failed.map((entry) => [Number(entry.Id), entry.SenderFault === true ? 'for good' : 'for now']));
 }

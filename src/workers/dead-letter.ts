@@ -11,25 +11,32 @@ import { bodyDigest, NOTICE_ATTRIBUTE, type DeadLetterNotice } from '../queues/d
 import type { Store } from '../store/store.ts';
 import { deadLetterKey } from '../store/table.ts';
 import type { Delivery } from './delivery.ts';
-import type { DeadLetterReason } from './outcome.ts';
+import type { DeadLetterCause } from './outcome.ts';
+import { traceIdOf } from './trace-id.ts';
 
 export interface DeadLetterOptions {
   readonly client: SQSClient;
   readonly deadLetterQueueUrl: string;
   readonly queue: string;
-  readonly store: Store;
+  readonly store: Pick<Store, 'update'>;
   readonly clock: Clock;
   readonly random: Random;
+  /** Its name, for people. @defaultValue not told */
+  readonly worker?: string;
 }
 
 export interface DeadLetters {
-  /** Resolves once SQS has taken the copy. @throws when it did not after all tries: the original must stay. */
-  send(delivery: Delivery, why: { reason: DeadLetterReason; detail: string }): Promise<void>;
+  /**
+   * Resolves once SQS has taken the copy. When an answer is lost there may be two of it, which share their original's
+   * message id: readers count them once. @throws when it did not after all tries: the original must stay.
+   */
+  send(delivery: Delivery, why: DeadLetterCause): Promise<void>;
 }
 
 const BACKOFF = { baseMs: 100, capMs: 2_000 } as const;
 const MAX_ATTEMPTS = 5;
 const MAX_DETAIL_CHARACTERS = 1_000;
+const MAX_NAME_CHARACTERS = 200;
 /** @see AWS: Amazon SQS message attributes */
 const MAX_ATTRIBUTES = 10;
 /** A notice that had to be kept in the table is needed as long as the copy can be on its queue: 14 days, and some. */
@@ -60,14 +67,7 @@ export function createDeadLetters(options: DeadLetterOptions): DeadLetters {
 
   return {
     async send(delivery, why) {
-      const notice: DeadLetterNotice = {
-        reason: why.reason,
-        detail: printable(why.detail).slice(0, MAX_DETAIL_CHARACTERS),
-        sourceQueue: options.queue,
-        messageId: delivery.messageId,
-        receiveCount: delivery.receiveCount,
-        deadLetteredAtMs: clock.nowMs(),
-      };
+      const notice = noticeOf(delivery, why, options);
       const original = Object.fromEntries(
         Object.entries(delivery.attributes).filter(([name]) => name !== NOTICE_ATTRIBUTE),
       );
@@ -83,9 +83,38 @@ export function createDeadLetters(options: DeadLetterOptions): DeadLetters {
           QueueUrl: options.deadLetterQueueUrl,
           MessageBody: delivery.body,
           MessageAttributes: fits ? withNotice : original,
+          ...(options.deadLetterQueueUrl.endsWith('.fifo') && orderOf(delivery)),
         }),
       );
     },
+  };
+}
+
+/** The dead-letter queue of a FIFO queue is one too. There a copy that was sent twice is kept once. */
+function orderOf({ groupId, messageId }: Delivery): { MessageGroupId: string; MessageDeduplicationId: string } {
+  return { MessageGroupId: groupId ?? messageId, MessageDeduplicationId: messageId };
+}
+
+function noticeOf(delivery: Delivery, why: DeadLetterCause, options: DeadLetterOptions): DeadLetterNotice {
+  const { attempts, payloadHash, recordedHash } = why;
+  const { sentAtMs, firstReceivedAtMs } = delivery;
+  const { worker } = options;
+  const traceId = traceIdOf(delivery);
+  return {
+    reason: why.reason,
+    detail: printable(why.detail).slice(0, MAX_DETAIL_CHARACTERS),
+    sourceQueue: options.queue,
+    messageId: delivery.messageId,
+    receiveCount: delivery.receiveCount,
+    deadLetteredAtMs: options.clock.nowMs(),
+    // Left out rather than undefined: a notice may be kept in the table, which has no undefined.
+    ...(attempts !== undefined && { attempts }),
+    ...(payloadHash !== undefined && { payloadHash }),
+    ...(recordedHash !== undefined && { recordedHash }),
+    ...(sentAtMs !== undefined && { sentAtMs }),
+    ...(firstReceivedAtMs !== undefined && { firstReceivedAtMs }),
+    ...(worker !== undefined && { worker: printable(worker).slice(0, MAX_NAME_CHARACTERS) }),
+    ...(traceId !== undefined && { traceId }),
   };
 }
 

@@ -1,4 +1,6 @@
+import { SendMessageCommand } from '@aws-sdk/client-sqs';
 import { expect, test } from 'vitest';
+import { NOTICE_ATTRIBUTE } from '../../src/queues/dead-letter-notice.ts';
 import { processLab, type Scene } from '../support/process-bench.ts';
 
 const lab = processLab();
@@ -29,6 +31,47 @@ test('dlq ls counts dead letters by reason', async () => {
   ]);
   expect(asText.stdout).toMatch(/^reason +count$/m);
   expect(asText.stdout).toMatch(/^invalid +2$/m);
+});
+
+test('dlq ls and dlq redrive count the copies of one message once, and dlq show tells all that its notice does', async () => {
+  // Arrange
+  const scene = await lab.open();
+  const notice = {
+    reason: 'conflict',
+    detail: 'payload hash aa, recorded bb',
+    sourceQueue: scene.queues.queue.name,
+    messageId: 'm1',
+    receiveCount: 2,
+    deadLetteredAtMs: 3_000,
+  };
+  const added = { attempts: 4, payloadHash: 'aa', recordedHash: 'bb', sentAtMs: 1_000, firstReceivedAtMs: 2_000 };
+  await deadLetter(scene, { ...notice, ...added, worker: 'w1', traceId: 't1' });
+  await deadLetter(scene, notice);
+
+  // Act
+  const listed = await scene.run(['dlq', 'ls', 'charges', '--json']);
+  const shown = await scene.run(['dlq', 'show', 'charges', '--json']);
+  const planned = await scene.run(['dlq', 'redrive', 'charges', '--dry-run', '--json']);
+  const moved = await scene.run(['dlq', 'redrive', 'charges', '--yes', '--json']);
+
+  // Assert
+  const old = {
+    originalMessageId: 'm1',
+    reason: 'conflict',
+    receiveCount: 2,
+    deadLetteredAt: '1970-01-01T00:00:03.000Z',
+  };
+  const times = { sentAt: '1970-01-01T00:00:01.000Z', firstReceivedAt: '1970-01-01T00:00:02.000Z' };
+  const told = { attempts: 4, ...times, worker: 'w1', payloadHash: 'aa', recordedHash: 'bb', traceId: 't1' };
+  expect(listed).toMatchObject({ stderr: expect.stringContaining('1 further copies of messages') as string });
+  expect(listed.json()).toEqual([{ reason: 'conflict', count: 1 }]);
+  const letters = shown.json<Letter>();
+  expect(letters.find((letter) => 'attempts' in letter)).toMatchObject({ ...old, ...told });
+  const before = letters.find((letter) => !('attempts' in letter));
+  expect(before).toMatchObject(old);
+  for (const name of Object.keys(told)) expect(before).not.toHaveProperty(name);
+  expect([planned.json(), moved.json()]).toEqual([[{ wouldMove: 1 }], [{ moved: 1 }]]);
+  expect([await scene.deadLetterDepth(), await scene.depth()]).toEqual([0, 1]);
 });
 
 test('dlq show tells why each message is there and keeps its body to itself unless it is asked for', async () => {
@@ -221,6 +264,13 @@ async function deadLetterThree(scene: Scene): Promise<{ requestId: string; confl
   await settle(scene, [bodyOf(charge)]);
   const [conflictId = ''] = await settle(scene, [bodyOf({ ...charge, amountMinor: 2 }), 'secret', '{"note":"secret"}']);
   return { requestId: charge.requestId, conflictId };
+}
+
+/** Puts a copy with this notice on the dead-letter queue, as a worker does. */
+async function deadLetter(scene: Scene, notice: Record<string, unknown>): Promise<void> {
+  const attributes = { [NOTICE_ATTRIBUTE]: { DataType: 'String', StringValue: JSON.stringify(notice) } };
+  const input = { QueueUrl: scene.queues.deadLetterQueue.url, MessageBody: 'body', MessageAttributes: attributes };
+  await scene.connection.queues.send(new SendMessageCommand(input));
 }
 
 /** Sends the bodies and lets a worker bring each to its outcome. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { bodyDigest, parseNotice, type DeadLetterNotice } from '../../src/queues/dead-letter-notice.ts';
+import { bodyDigest, originalOf, parseNotice, type DeadLetterNotice } from '../../src/queues/dead-letter-notice.ts';
 
 const notice: DeadLetterNotice = {
   reason: 'invalid',
@@ -28,4 +28,34 @@ test.each([
 test('knows a body by a digest that no other body has', () => {
   expect(bodyDigest('a')).toMatch(/^[0-9a-f]{64}$/);
   expect(bodyDigest('a')).not.toBe(bodyDigest('a '));
+});
+
+const fuller: DeadLetterNotice = {
+  ...notice,
+  attempts: 3,
+  payloadHash: 'aa',
+  recordedHash: 'bb',
+  sentAtMs: 1,
+  firstReceivedAtMs: 2,
+  worker: 'w1',
+  traceId: 't1',
+};
+
+test('reads what later versions tell besides, and leaves out what it cannot read of it', () => {
+  const odd = { ...fuller, attempts: 'three', worker: 7, somethingNew: true };
+
+  expect(parseNotice(JSON.stringify(fuller))).toEqual(fuller);
+  expect(parseNotice(JSON.stringify(odd))).toEqual({ ...fuller, attempts: undefined, worker: undefined });
+});
+
+test('knows the copies of one message, and takes no other message for a copy', () => {
+  const original = originalOf(notice, 'a');
+
+  expect(originalOf({ ...fuller, deadLetteredAtMs: 5, receiveCount: 9 }, 'a')).toBe(original);
+  expect([
+    originalOf({ ...notice, messageId: 'm2' }, 'a'),
+    originalOf({ ...notice, sourceQueue: 'q2' }, 'a'),
+    originalOf(notice, 'b'),
+  ]).not.toContain(original);
+  expect([originalOf(undefined, 'a'), originalOf({ ...notice, messageId: '' }, 'a')]).toEqual([undefined, undefined]);
 });

@@ -1,9 +1,6 @@
-import type {
-  ChangeMessageVisibilityCommandInput,
-  DeleteMessageBatchCommandInput,
-  DeleteMessageBatchCommandOutput,
-} from '@aws-sdk/client-sqs';
+import type { DeleteMessageBatchCommandInput, DeleteMessageBatchCommandOutput } from '@aws-sdk/client-sqs';
 import { expect, test } from 'vitest';
+import { interceptChanges } from '../support/sqs-batches.ts';
 import { interceptCommand, refusedConnection, serviceError } from '../support/worker-faults.ts';
 import { workerLab, type Bench } from '../support/worker-fixture.ts';
 import { until } from '../support/until.ts';
@@ -35,14 +32,10 @@ function runWithDeletes(bench: Bench, onDelete: OnDelete, options: { deleteBatch
           return onDelete(requests.length, entries, (some) => send({ ...input, Entries: some }));
         },
       );
-      interceptCommand<ChangeMessageVisibilityCommandInput, never>(
-        client,
-        'ChangeMessageVisibilityCommand',
-        (input, send) => {
-          visibilities.push(input.VisibilityTimeout ?? -1);
-          return send();
-        },
-      );
+      interceptChanges(client, ({ VisibilityTimeout = -1 }) => {
+        visibilities.push(VisibilityTimeout);
+        return undefined;
+      });
     },
   });
   return { run, requests, visibilities };

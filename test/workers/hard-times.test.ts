@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import {
-  ChangeMessageVisibilityCommand,
+  ChangeMessageVisibilityBatchCommand,
   type ReceiveMessageCommandInput,
   type ReceiveMessageCommandOutput,
 } from '@aws-sdk/client-sqs';
@@ -59,7 +59,7 @@ test.each([
 
 test('a visibility call that gets no answer does not keep the lease from being renewed', async () => {
   // Arrange
-  const bench = await lab.open();
+  const bench = await lab.open({ visibilityTimeoutSeconds: 3 });
   proxy.fault = (_request, forward) => forward();
   const renewals = new Journal<string>();
   const storeFault = proxy;
@@ -73,7 +73,7 @@ test('a visibility call that gets no answer does not keep the lease from being r
     prepare: ({ client }) => {
       client.middlewareStack.add(
         (next, context) => (args) => {
-          if (context.commandName !== ChangeMessageVisibilityCommand.name) return next(args);
+          if (context.commandName !== ChangeMessageVisibilityBatchCommand.name) return next(args);
           // Never answered: only the worker's own limit ends it.
           return new Promise(() => undefined);
         },

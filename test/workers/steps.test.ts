@@ -5,7 +5,7 @@ import type { Handler } from '../../src/workers/handler.ts';
 import type { Charge } from '../../src/messages/charge.ts';
 import { TestClock } from '../support/worker-clock.ts';
 import { noteBody, noteHandler } from '../support/worker-contract.ts';
-import { interceptCommand, serviceError } from '../support/worker-faults.ts';
+import { interceptChanges } from '../support/sqs-batches.ts';
 import { workerLab, type Bench } from '../support/worker-fixture.ts';
 
 const lab = workerLab();
@@ -155,10 +155,9 @@ test('stays in doubt when every attempt was cut off and the message was dead-let
     clock,
     maxAttempts: 1,
     prepare: ({ client }) => {
-      interceptCommand(client, 'ChangeMessageVisibilityCommand', (_input, send) => {
+      interceptChanges(client, () => {
         beats += 1;
-        if (beats === 1) throw serviceError('ReceiptHandleIsInvalid', 400);
-        return send();
+        return beats === 1 ? 'ReceiptHandleIsInvalid' : undefined;
       });
     },
   });

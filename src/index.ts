@@ -20,20 +20,73 @@ export type { Charge } from './messages/charge.ts';
 
 export { createStore, STORE_DEFAULTS } from './store/store.ts';
 export type { Store, StoreOptions } from './store/store.ts';
+export { UnstorableValueError } from './store/effects/stored-value.ts';
 export type { ResponseDigest } from './store/effects/stored-value.ts';
+export { checkRetention } from './store/effects/retention.ts';
+export type { ReturnTimes } from './store/effects/retention.ts';
+export type { InProcessBackend } from './store/client.ts';
 export { createRequestMeter } from './store/request-meter.ts';
 export type { RequestMeter } from './store/request-meter.ts';
+export type { RequestTrace, TracedRequest } from './store/request-trace.ts';
 export * as conditions from './store/conditions.ts';
-export { plus, ifAbsent } from './store/expressions.ts';
+export { append, ifAbsent, minus, plus, previous } from './store/expressions.ts';
 export type { Change, Condition } from './store/expressions.ts';
 export type { Item, ItemKey } from './store/table.ts';
-export type { TransactionAction } from './store/transactions/transaction.ts';
-export { TransactionCancelledError } from './store/transactions/transaction-writer.ts';
-export type { FailedAction, TransactionWriter } from './store/transactions/transaction-writer.ts';
+export type { ActionRole, TransactionAction } from './store/transactions/transaction.ts';
+export { TransactionCancelledError } from './store/transactions/transaction-failures.ts';
+export type { FailedAction } from './store/transactions/transaction-failures.ts';
+export type { TransactionWriter, WriteOptions } from './store/transactions/transaction-writer.ts';
 export { LEASE_DEFAULTS } from './store/leases/lease-options.ts';
 export type { LeaseOptions } from './store/leases/lease-options.ts';
-export { LeaseLostError } from './store/leases/held-lease.ts';
-export type { HeldLease, LossReason } from './store/leases/held-lease.ts';
+export { LeaseLostError } from './store/leases/lease-loss.ts';
+export type { LossReason } from './store/leases/lease-loss.ts';
+export type { HeldLease } from './store/leases/held-lease.ts';
+export { spend, fill, transition } from './store/guarded-change.ts';
+export type { GuardedChange } from './store/guarded-change.ts';
+export type { Items, ItemWriteOptions, WriteAnswer } from './store/items.ts';
+export { UnversionedItemError, VERSIONED_DEFAULTS, VersionConflictError } from './store/versioned.ts';
+export type { SaveAnswer, SeenVersion, UpdateOutcome, VersionedItem, VersionedItems } from './store/versioned.ts';
+export { COUNTER_DEFAULTS, CounterValueError } from './store/counters/counters.ts';
+export type {
+  CounterAnswer,
+  CounterBounds,
+  CountOnceAnswer,
+  CountOnceOptions,
+  Counters,
+  NumberingOptions,
+  ShardedCounter,
+} from './store/counters/counters.ts';
+export { normaliseEmail, normaliseText, normaliseUserName } from './store/unique/normalise.ts';
+export type { Normalise } from './store/unique/normalise.ts';
+export type { UniqueAnswer, UniqueConstraint, UniqueValues } from './store/unique/unique-constraint.ts';
+export { asOrphan, examineSentinels } from './store/unique/repair.ts';
+export type { Orphan, SentinelReport, SentinelSource, SentinelState } from './store/unique/repair.ts';
+export { laggingIndex } from './store/index-lag.ts';
+export type { LaggingIndex, LagSource } from './store/index-lag.ts';
+export type { IndexQuery, IndexReads, UntilFoundAnswer, UntilFoundOptions } from './store/index-reads.ts';
+export { createOnlyonceEffect, ResponseTooLargeError } from './store/effects/effect-call.ts';
+export type {
+  EffectAnswer,
+  EffectCall,
+  EffectCallContext,
+  EffectCallSettings,
+  EffectCallStore,
+} from './store/effects/effect-call.ts';
+export type { EffectCallOptions } from './store/effects/effect-call-options.ts';
+export { createMemoryStore } from './store/memory/memory-store.ts';
+export type { MemoryStore, MemoryStoreOptions } from './store/memory/memory-store.ts';
+export { createMemoryBackend } from './store/memory/memory-backend.ts';
+export type { MemoryBackend, MemoryBackendOptions } from './store/memory/memory-backend.ts';
+export type { MemoryFault, MemoryOperation } from './store/memory/faults.ts';
+export { LOCK_DEFAULTS } from './store/locks/lock-options.ts';
+export type { LockOptions } from './store/locks/lock-options.ts';
+export type { LockAttempt, Locks } from './store/locks/locks.ts';
+export type { Lock, ReleaseAnswer } from './store/locks/lock.ts';
+export type { LockSet } from './store/locks/lock-set.ts';
+export type { LockEvent, LockListener } from './store/locks/lock-events.ts';
+export type { CloseOptions, CloseReport } from './store/locks/lock-shutdown.ts';
+export type { WaitOptions } from './store/locks/lock-waiters.ts';
+export { LockReentryError, LocksClosedError, LockTimeoutError } from './store/locks/lock-errors.ts';
 export { fenceCheck, fenceAndRenew, fenceAndFinish } from './store/leases/leases.ts';
 export type { Leases, LockAnswer } from './store/leases/leases.ts';
 

@@ -3,9 +3,10 @@ import { startLocalBackends, type LocalBackends } from '../local/backends.ts';
 import { createPollingClient, createQueueClient, type QueueClient, type QueueClientOptions } from '../queues/client.ts';
 import { createQueuePair, findQueue, type QueueAddress } from '../queues/create-queues.ts';
 import { deadLetterQueueName, QUEUE_DEFAULTS, queueName, type Flow, type QueueSettings } from '../queues/topology.ts';
+import type { StoreClientOptions } from '../store/client.ts';
 import { createStore, type Store } from '../store/store.ts';
 import type { TableReport } from '../store/create-table.ts';
-import { givenEndpoints, isLocal, type Endpoints } from './endpoints.ts';
+import { givenDynamodb, givenEndpoints, isLocal, type Endpoints } from './endpoints.ts';
 import type { ConnectionFlags } from './options.ts';
 import type { Output } from './output.ts';
 
@@ -26,11 +27,13 @@ export interface Connection {
   close(): Promise<void>;
 }
 
+const LOCAL_NOTE = 'no endpoint given: local backends for this command alone ("onlyonce up" keeps some running)';
+
 /** Opens what the flags name. Without endpoints, local backends are started, and everything they hold ends with them. */
 export async function connect(flags: ConnectionFlags, output: Output): Promise<Connection> {
   const given = givenEndpoints(flags);
   if (given !== undefined) return openConnection(given, flags);
-  output.note('no endpoint given: local backends for this command alone ("onlyonce up" keeps some running)');
+  output.note(LOCAL_NOTE);
   const backends = await startLocalBackends();
   const connection = openConnection(endpointsOf(backends), flags);
   const close = async (): Promise<void> => {
@@ -46,6 +49,25 @@ export async function connect(flags: ConnectionFlags, output: Output): Promise<C
     throw error;
   }
   return { ...connection, close };
+}
+
+/** DynamoDB alone. */
+export interface DynamodbConnection extends AsyncDisposable {
+  readonly client: StoreClientOptions;
+}
+
+/** Without an endpoint, local backends are started; they end when this is disposed of. */
+export async function connectDynamodb(
+  flags: ConnectionFlags,
+  output: Output,
+  signal: AbortSignal,
+): Promise<DynamodbConnection> {
+  const given = givenDynamodb(flags);
+  const clientOf = (endpoint: string): StoreClientOptions => ({ endpoint, ...regionAndCredentials(endpoint, flags) });
+  if (given !== undefined) return { client: clientOf(given), [Symbol.asyncDispose]: () => Promise.resolve() };
+  output.note(LOCAL_NOTE);
+  const backends = await startLocalBackends({ signal });
+  return { client: clientOf(backends.dynamodbEndpoint), [Symbol.asyncDispose]: () => backends.stop() };
 }
 
 export function endpointsOf(backends: LocalBackends): Endpoints {

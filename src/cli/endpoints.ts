@@ -27,6 +27,15 @@ export function givenEndpoints(flags: ConnectionFlags, env: NodeJS.ProcessEnv = 
   return { sqs, dynamodb };
 }
 
+/** DynamoDB's endpoint for commands that need no queue; undefined when none is given at all. */
+export function givenDynamodb(flags: ConnectionFlags, env: NodeJS.ProcessEnv = process.env): string | undefined {
+  const common = nonEmpty(env['AWS_ENDPOINT_URL']);
+  const dynamodb = nonEmpty(flags.dynamodbEndpoint) ?? common;
+  // SQS alone is as much a mistake here as elsewhere: a local DynamoDB is not what was meant.
+  if (dynamodb === undefined) return givenEndpoints(flags, env)?.dynamodb;
+  return givenEndpoints({ ...flags, sqsEndpoint: dynamodb, dynamodbEndpoint: dynamodb }, {})?.dynamodb;
+}
+
 /** Loopback, or a name without dots as services of a compose file have. */
 export function isLocal(endpoint: string): boolean {
   const host = new URL(endpoint).hostname.replace(/^\[|\]$/g, '');

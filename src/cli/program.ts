@@ -5,8 +5,10 @@ import { bootstrapCommand } from './commands/bootstrap.ts';
 import { demoCommand } from './commands/demo.ts';
 import { dlqCommand } from './commands/dlq.ts';
 import { effectsCommand } from './commands/effects.ts';
+import { patternCommand } from './commands/pattern.ts';
 import { produceCommand } from './commands/produce.ts';
 import { queuesCommand } from './commands/queues.ts';
+import { uniqueCommand } from './commands/unique.ts';
 import { upCommand } from './commands/up.ts';
 import { verifyCommand } from './commands/verify.ts';
 import { workCommand } from './commands/work.ts';
@@ -32,6 +34,8 @@ export function createProgram(): Command {
     effectsCommand(),
     queuesCommand(),
     dlqCommand(),
+    patternCommand(),
+    uniqueCommand(),
   ];
   for (const command of commands) program.addCommand(inherit(command));
   return program;

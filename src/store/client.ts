@@ -6,8 +6,35 @@ import { DynamoDBClient, type DynamoDBClientConfig } from '@aws-sdk/client-dynam
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { ConfigurationError, type OptionFault } from '../errors.ts';
 import { attachMeter, type RequestMeter } from './request-meter.ts';
+import { attachTrace, type RequestTrace } from './request-trace.ts';
+
+/** One request as the AWS SDK would send it. */
+export interface InProcessRequest {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: unknown;
+}
+
+export interface InProcessAnswer {
+  readonly statusCode: number;
+  readonly headers: Record<string, string>;
+  readonly body: Uint8Array;
+}
+
+export interface InProcessOptions {
+  readonly abortSignal?: { readonly aborted: boolean };
+}
+
+/** A DynamoDB in this process that answers the SDK's requests in the place of a server. */
+export interface InProcessBackend {
+  handle(request: InProcessRequest, options?: InProcessOptions): Promise<{ response: InProcessAnswer }>;
+}
 
 export interface StoreClientOptions {
+  /**
+   * Answers in the place of a server, for example `createMemoryBackend()`. Endpoint, region and credentials are not
+   * needed then, and an endpoint is refused beside it. @defaultValue none
+   */
+  readonly backend?: InProcessBackend;
   /** Where DynamoDB is. Handed to the SDK as it is. @defaultValue AWS, found by the SDK from the region */
   readonly endpoint?: string;
   /** @defaultValue what the SDK finds (AWS_REGION, profile) */
@@ -24,6 +51,8 @@ export interface StoreClientOptions {
   readonly maxAttempts?: number;
   /** Counts requests and capacity. @defaultValue none */
   readonly meter?: RequestMeter;
+  /** Is told of every request before it is sent, as DynamoDB takes it. For walk-throughs and tests. @defaultValue none */
+  readonly trace?: RequestTrace;
 }
 
 type Limits = Required<
@@ -49,6 +78,16 @@ export function createDocumentClient(options: StoreClientOptions = {}): DynamoDB
     ...(options.endpoint !== undefined && { endpoint: options.endpoint }),
     ...(options.region !== undefined && { region: options.region }),
     ...(options.credentials !== undefined && { credentials: options.credentials }),
+    ...(options.backend === undefined ? overNetwork(limits) : inProcess(options.backend)),
+  };
+  const client = new DynamoDBClient(config);
+  if (options.meter !== undefined) attachMeter(client, options.meter);
+  if (options.trace !== undefined) attachTrace(client, options.trace);
+  return DynamoDBDocumentClient.from(client, { marshallOptions: { removeUndefinedValues: true } });
+}
+
+function overNetwork(limits: Limits): Pick<DynamoDBClientConfig, 'requestHandler'> {
+  return {
     requestHandler: {
       connectionTimeout: limits.connectTimeoutMs,
       requestTimeout: limits.requestTimeoutMs,
@@ -58,9 +97,18 @@ export function createDocumentClient(options: StoreClientOptions = {}): DynamoDB
       httpsAgent: { maxSockets: limits.maxSockets, keepAlive: true },
     },
   };
-  const client = new DynamoDBClient(config);
-  if (options.meter !== undefined) attachMeter(client, options.meter);
-  return DynamoDBDocumentClient.from(client, { marshallOptions: { removeUndefinedValues: true } });
+}
+
+/** The SDK asks for all of this before it builds a request. None of it leads anywhere: `.invalid` is no real domain. */
+function inProcess(
+  backend: InProcessBackend,
+): Pick<DynamoDBClientConfig, 'endpoint' | 'region' | 'credentials' | 'requestHandler'> {
+  return {
+    endpoint: 'http://in-process.invalid',
+    region: 'in-process',
+    credentials: { accessKeyId: 'in-process', secretAccessKey: 'in-process' },
+    requestHandler: { handle: backend.handle.bind(backend) },
+  };
 }
 
 function resolveLimits(options: StoreClientOptions): Limits {
@@ -73,6 +121,9 @@ function resolveLimits(options: StoreClientOptions): Limits {
       faults.push({ name, rule: `a whole number from 1 to ${String(max)}`, value });
     }
     limits[name] = value;
+  }
+  if (options.backend !== undefined && options.endpoint !== undefined) {
+    faults.push({ name: 'endpoint', rule: 'absent where a backend is given', value: options.endpoint });
   }
   if (faults.length > 0) throw new ConfigurationError('store client', faults);
   return limits;

@@ -1,11 +1,11 @@
 /** One UpdateItem with a condition whose failure is an answer that brings the stored item along: no second read. */
 import { UpdateCommand, type DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { classifyFault } from '../aws-fault.ts';
-import { fullJitterMs } from '../backoff.ts';
-import { sleep, type Clock, type Random } from '../clock.ts';
+import type { Clock, Random } from '../clock.ts';
 import { toBackendError } from './backend-error.ts';
 import { Placeholders, renderChange, type Change, type Condition } from './expressions.ts';
 import { itemOfFailedCondition } from './plain-item.ts';
+import { repeated } from './repeated.ts';
 import type { Item, ItemKey } from './table.ts';
 
 export interface UpdateTarget {
@@ -30,6 +30,7 @@ export type UpdateAnswer =
 /**
  * @throws {BackendError} for everything but a failed condition. When the SDK repeated the request after a lost answer,
  * `refused` may mean that our own first try landed: callers tell by the owner nonce on the item.
+ * @throws {ConfigurationError} when the change or the condition cannot be sent.
  */
 export async function conditionalUpdate(target: UpdateTarget, update: ConditionalUpdate): Promise<UpdateAnswer> {
   const placeholders = new Placeholders();
@@ -37,7 +38,7 @@ export async function conditionalUpdate(target: UpdateTarget, update: Conditiona
   const condition = update.condition?.(placeholders);
   const command = new UpdateCommand({
     TableName: target.tableName,
-    Key: update.key,
+    Key: { PK: update.key.PK, SK: update.key.SK },
     UpdateExpression: updateExpression,
     ...(condition !== undefined && { ConditionExpression: condition }),
     ...placeholders.fields(),
@@ -54,23 +55,15 @@ export async function conditionalUpdate(target: UpdateTarget, update: Conditiona
   }
 }
 
-const BACKOFF = { baseMs: 50, capMs: 500 } as const;
-const MAX_ATTEMPTS = 4;
-
 /**
  * The same update, repeated on passing faults. Only for updates that may be applied twice without harm: those
  * conditioned on a nonce that the first try changes, or that write the same again.
+ * @throws {BackendError} the first one that leaves open whether the update was applied, else that of the last try.
  */
 export async function repeatedUpdate(
   deps: { readonly target: UpdateTarget; readonly clock: Clock; readonly random: Random },
   update: ConditionalUpdate,
 ): Promise<UpdateAnswer> {
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      return await conditionalUpdate(deps.target, update);
-    } catch (error) {
-      if (attempt === MAX_ATTEMPTS || !toBackendError(error).retryable) throw error;
-      await sleep(deps.clock, fullJitterMs(attempt, BACKOFF, deps.random), update.signal);
-    }
-  }
+  const limits = { mayApplyTwice: true, ...(update.signal !== undefined && { signal: update.signal }) };
+  return repeated(deps, limits, () => conditionalUpdate(deps.target, update));
 }

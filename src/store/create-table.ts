@@ -76,7 +76,7 @@ async function switchOnTtl(client: DynamoDBDocumentClient, tableName: string): P
   }
 }
 
-function tableDefinition(tableName: string): CreateTableCommandInput {
+export function tableDefinition(tableName: string): CreateTableCommandInput {
   const { index } = TABLE;
   return {
     TableName: tableName,

@@ -4,13 +4,22 @@ import { systemClock, systemRandom, type Clock, type Random } from '../clock.ts'
 import { ConfigurationError } from '../errors.ts';
 import { toBackendError } from './backend-error.ts';
 import { createDocumentClient, type StoreClientOptions } from './client.ts';
-import { repeatedUpdate, type ConditionalUpdate, type UpdateAnswer } from './conditional-update.ts';
+import { repeatedUpdate, type ConditionalUpdate, type UpdateAnswer, type UpdateTarget } from './conditional-update.ts';
 import { createTable, type TableReport } from './create-table.ts';
 import { createDirectEffects, type DirectEffects } from './effects/direct-effect.ts';
 import { createEffectRecords, type EffectRecords } from './effects/effect-record.ts';
 import { checkedLeaseOptions, type LeaseOptions } from './leases/lease-options.ts';
 import { createLeases, type Leases } from './leases/leases.ts';
 import type { Item, ItemKey } from './table.ts';
+import { createIndexReads, type IndexReads } from './index-reads.ts';
+import { createItems, type Items } from './items.ts';
+import { createLocks, type LockOptions, type Locks } from './locks/locks.ts';
+import { createCounters, type Counters } from './counters/counters.ts';
+import type { StoreContext } from './context.ts';
+import { readSnapshot } from './transactions/snapshot.ts';
+import { findOrphans, removeOrphan, type Orphan } from './unique/repair.ts';
+import { createUniqueValues, type UniqueConstraint, type UniqueValues } from './unique/unique-constraint.ts';
+import { createVersionedItems, type VersionedItems } from './versioned.ts';
 import { createTransactionWriter, type TransactionWriter } from './transactions/transaction-writer.ts';
 
 export interface StoreOptions extends StoreClientOptions {
@@ -44,6 +53,28 @@ export interface Store {
   update(update: ConditionalUpdate): Promise<UpdateAnswer>;
   /** Every item, page by page, strongly consistent. For verification, not for work. */
   scan(): AsyncGenerator<Item>;
+  /** Single items under conditions. */
+  readonly items: Items;
+  /** Items with a version. */
+  readonly versioned: VersionedItems;
+  readonly counters: Counters;
+  /** Candidates by the index. */
+  readonly index: IndexReads;
+  /** Several items as they were at one moment: TransactGetItems. */
+  snapshot(keys: readonly ItemKey[]): Promise<(Item | undefined)[]>;
+  /** Values that may exist once. */
+  unique(constraint: UniqueConstraint): UniqueValues;
+  /**
+   * Sentinels that no item stands behind.
+   * @param constraints those with a rule of their own: without its rule, a value that is spelled otherwise is left alone.
+   */
+  uniqueOrphans(constraints?: readonly UniqueConstraint[]): AsyncGenerator<Orphan>;
+  /** @returns false when it is an orphan no more; nothing was removed then. */
+  removeUniqueOrphan(orphan: Orphan, constraints?: readonly UniqueConstraint[]): Promise<boolean>;
+  /** Named locks that renew themselves. */
+  locks(options?: LockOptions): Locks;
+  /** How long effect records are kept. Unit: days. */
+  readonly recordRetentionDays: number;
   leases(options?: LeaseOptions): Leases;
   effectRecords(options?: LeaseOptions): EffectRecords;
   /** Effects that are DynamoDB writes only: one request for record and effects. */
@@ -67,6 +98,8 @@ export function createStore(options: StoreOptions = {}): Store {
   const transactionClient = createDocumentClient({ ...options, maxAttempts: 1 });
   const transactions = createTransactionWriter({ client: transactionClient, tableName, clock, random });
   const documents = { target: { client, tableName }, clock, random };
+  const context: StoreContext = { target: { client: transactionClient, tableName }, transactions, clock, random };
+  const leaseContext: StoreContext = { ...context, target: { client: leaseClient, tableName } };
 
   const leaseDependencies = (lease: LeaseOptions = {}) => ({
     target: { client: leaseClient, tableName },
@@ -82,24 +115,10 @@ export function createStore(options: StoreOptions = {}): Store {
     random,
     transactions,
     bootstrap: () => createTable(client, tableName, clock),
-    async get(key) {
-      const read = new GetCommand({ TableName: tableName, Key: key, ConsistentRead: true });
-      const result = await client.send(read).catch((error: unknown) => {
-        throw toBackendError(error);
-      });
-      return result.Item;
-    },
+    ...consistentReads(documents.target),
     update: (update) => repeatedUpdate(documents, update),
-    async *scan() {
-      let from: Item | undefined;
-      do {
-        const page = await client.send(
-          new ScanCommand({ TableName: tableName, ConsistentRead: true, ...(from && { ExclusiveStartKey: from }) }),
-        );
-        yield* page.Items ?? [];
-        from = page.LastEvaluatedKey;
-      } while (from !== undefined);
-    },
+    ...tools(context),
+    locks: (lock) => createLocks(leaseContext, lock),
     leases: (lease) => createLeases(leaseDependencies(lease)),
     effectRecords(lease) {
       const deps = leaseDependencies(lease);
@@ -112,5 +131,44 @@ export function createStore(options: StoreOptions = {}): Store {
     close() {
       for (const each of [client, leaseClient, transactionClient]) each.destroy();
     },
+  };
+}
+
+function consistentReads({ client, tableName }: UpdateTarget): Pick<Store, 'get' | 'scan'> {
+  const failed = (error: unknown): never => {
+    throw toBackendError(error);
+  };
+  return {
+    async get(key) {
+      const read = new GetCommand({ TableName: tableName, Key: key, ConsistentRead: true });
+      const { Item } = await client.send(read).catch(failed);
+      return Item;
+    },
+    async *scan() {
+      let from: Item | undefined;
+      do {
+        const start = from === undefined ? {} : { ExclusiveStartKey: from };
+        const read = new ScanCommand({ TableName: tableName, ConsistentRead: true, ...start });
+        const page = await client.send(read).catch(failed);
+        yield* page.Items ?? [];
+        from = page.LastEvaluatedKey;
+      } while (from !== undefined);
+    },
+  };
+}
+
+type Tools =
+  'items' | 'versioned' | 'counters' | 'index' | 'snapshot' | 'unique' | 'uniqueOrphans' | 'removeUniqueOrphan';
+
+function tools(context: StoreContext): Pick<Store, Tools> {
+  return {
+    items: createItems(context),
+    versioned: createVersionedItems(context),
+    counters: createCounters(context),
+    index: createIndexReads(context),
+    snapshot: (keys) => readSnapshot(context, keys),
+    unique: (constraint) => createUniqueValues(context, constraint),
+    uniqueOrphans: (constraints) => findOrphans(context, constraints),
+    removeUniqueOrphan: (orphan, constraints) => removeOrphan(context, orphan, constraints),
   };
 }

@@ -37,6 +37,36 @@ export function ledgerEntryKey(accountId: string, requestId: string): ItemKey {
   return { PK: `ACCOUNT#${accountId}`, SK: `CHARGE#${requestId}` };
 }
 
+export function counterKey(name: string): ItemKey {
+  return { PK: `COUNTER#${name}`, SK: 'COUNTER' };
+}
+
+/** In front of the number in a shard's sort key. */
+export const SHARD_PREFIX = 'SHARD#';
+
+export function counterShardKey(name: string, shard: number): ItemKey {
+  return { PK: `COUNTER#${name}`, SK: `${SHARD_PREFIX}${String(shard)}` };
+}
+
+/**
+ * Says that a key has counted. One key attribute for each of the two, so that no # in them makes two markers one; the
+ * counted key leads, so that the markers of a busy counter spread over all partitions.
+ */
+export function countMarkerKey(name: string, key: string): ItemKey {
+  return { PK: `COUNTED#${key}`, SK: `COUNTER#${name}` };
+}
+
+/** In front of the scope in a sentinel's partition key. */
+export const UNIQUE_PREFIX = 'UNIQUE#';
+
+/** The sort key of every sentinel. */
+export const UNIQUE_SORT_KEY = 'UNIQUE';
+
+/** The sentinel of a value that may exist once. A scope holds no #, so that no two values share a key; a value may. */
+export function uniqueKey(scope: string, normalisedValue: string): ItemKey {
+  return { PK: `${UNIQUE_PREFIX}${scope}#${normalisedValue}`, SK: UNIQUE_SORT_KEY };
+}
+
 /** Why a message was dead-lettered, where its copy had no room to say so. */
 export function deadLetterKey(queue: string, bodySha256: string): ItemKey {
   return { PK: `DEADLETTER#${queue}#${bodySha256}`, SK: 'REASON' };

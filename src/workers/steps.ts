@@ -3,7 +3,6 @@ import { createHash } from 'node:crypto';
 import { isoTime, type Clock } from '../clock.ts';
 import { ConfigurationError, OnlyonceError } from '../errors.ts';
 import type { ClaimedEffect, EffectRecords } from '../store/effects/effect-record.ts';
-import { toStored } from '../store/effects/stored-value.ts';
 import type { StepCall, StepOptions } from './handler.ts';
 
 /** Nobody can tell whether the outside call was made: an operator must look. */
@@ -62,9 +61,9 @@ export function createSteps(options: StepsOptions): Steps {
       await effect.lease.ensureHeld();
       openCalls += 1;
       const result = await call({ idempotencyKey: stepKey(options.queue, options.key, name), signal: options.signal });
-      await effects.storeStep(effect, name, result);
+      const kept = await effects.storeStep(effect, name, result);
       // A result that was too large to keep must be asked for again, and only while its key is remembered.
-      if ('json' in toStored(result)) openCalls -= 1;
+      if (kept === 'whole') openCalls -= 1;
       // Through JSON also the first time, so that the handler sees no difference when it is run again.
       return JSON.parse(JSON.stringify(result ?? null)) as Result;
     },

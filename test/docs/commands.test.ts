@@ -117,8 +117,8 @@ describe('commands in the documents', () => {
   it('are run whole by CI where they are not run here', () => {
     const ci = readFileSync(path.join(REPOSITORY, '.ci/run'), 'utf8');
 
-    for (const leg of ['npm ci', 'test_leg 300 test', 'run check', 'run build', 'test:heavy', 'demo -- --json']) {
-      expect(ci).toContain(leg);
+    for (const leg of [/npm ci/, /test_leg \d+ test$/m, /run check/, /run build/, /test:heavy/, /demo -- --json/]) {
+      expect(ci).toMatch(leg);
     }
   });
 });

@@ -2,17 +2,31 @@ import { describe, expect, it } from 'vitest';
 import type { Command, Option } from 'commander';
 import { EXIT } from '../../src/cli/exit-codes.ts';
 import { createProgram } from '../../src/cli/program.ts';
-import { STORE_DEFAULTS, LEASE_DEFAULTS, PRODUCER_DEFAULTS, WORKER_DEFAULTS } from '../../src/index.ts';
+import {
+  COUNTER_DEFAULTS,
+  LEASE_DEFAULTS,
+  PRODUCER_DEFAULTS,
+  STORE_DEFAULTS,
+  VERSIONED_DEFAULTS,
+  WORKER_DEFAULTS,
+} from '../../src/index.ts';
 import { resolveHttpPaymentProviderOptions } from '../../src/payments/http-payment-provider.ts';
 import { QUEUE_CLIENT_DEFAULTS } from '../../src/queues/client.ts';
 import { STORE_CLIENT_DEFAULTS } from '../../src/store/client.ts';
+import { resolveEffectCallOptions } from '../../src/store/effects/effect-call-options.ts';
 import { resolveLeaseOptions } from '../../src/store/leases/lease-options.ts';
+import { checkedLockOptions } from '../../src/store/locks/lock-options.ts';
+import { checkedMaxWaitMs } from '../../src/store/locks/lock-waiters.ts';
 import {
   accountKey,
+  counterKey,
+  counterShardKey,
+  countMarkerKey,
   deadLetterKey,
   effectRecordKey,
   ledgerEntryKey,
   lockKey,
+  uniqueKey,
   type ItemKey,
 } from '../../src/store/table.ts';
 import { readFiles } from '../tooling/repository.ts';
@@ -76,6 +90,9 @@ describe('docs/configuration.md', () => {
   const { retryBackoff, ...worker } = WORKER_DEFAULTS;
   const { connectTimeoutMs: _notAnOption, ...queueClient } = QUEUE_CLIENT_DEFAULTS;
   const { lease } = resolveLeaseOptions();
+  const { lease: _ofLease, ...locks } = checkedLockOptions();
+  const { lease: _ofCall, queue: _scope, ...effectCall } = resolveEffectCallOptions({ scope: 'a' }, 35);
+  const hostAndProcess = { holder: 'host:pid' };
   const cases: readonly { section: string; defaults: Readonly<Record<string, unknown>> }[] = [
     {
       section: 'Worker',
@@ -90,7 +107,34 @@ describe('docs/configuration.md', () => {
       section: 'Payment provider',
       defaults: { timeoutMs: provider.timeoutMs, idempotencyWindowMs: provider.idempotencyWindowMs },
     },
+    { section: 'Transactions', defaults: constant('transactions/transaction-writer', 'TRANSACTION_DEFAULTS') },
+    // What is not `repeat` is `throw`.
+    { section: 'Single items', defaults: { whenUnanswered: 'throw' } },
+    { section: 'Versioned items', defaults: VERSIONED_DEFAULTS },
+    { section: 'Counters', defaults: COUNTER_DEFAULTS },
+    { section: 'Index reads', defaults: constant('index-reads', 'UNTIL_FOUND_DEFAULTS') },
+    {
+      section: 'Effect calls',
+      defaults: { callersRetryForDays: 'recordRetentionDays', ...effectCall, ...hostAndProcess },
+    },
+    {
+      section: 'Locks',
+      defaults: { ...locks, ...hostAndProcess, requireProgressMs: locks.requireProgressMs ?? 'off' },
+    },
+    { section: '# Waiting for a lock', defaults: { maxWaitMs: checkedMaxWaitMs({}) } },
+    { section: '# Closing locks', defaults: { graceMs: constant('locks/lock-shutdown', 'DEFAULT_GRACE_MS') } },
+    { section: 'Memory store', defaults: { times: 1 } },
   ];
+
+  /** What is no export: its value is read from the source. */
+  function constant(module: string, name: 'DEFAULT_GRACE_MS'): number;
+  function constant(module: string, name: string): Readonly<Record<string, number>>;
+  function constant(module: string, name: string): unknown {
+    const source = readFiles('src/store', '.ts').find((file) => file.name === `src/store/${module}.ts`)?.text;
+    const value = new RegExp(`^const ${name} = ([^;]+?)(?: as const)?;$`, 'm').exec(source ?? '')?.[1];
+    if (value === undefined) throw new Error(`${module} has no constant ${name}`);
+    return JSON.parse(value.replaceAll('_', '').replaceAll(/(\w+):/g, '"$1":')) as unknown;
+  }
 
   /** `leaseMs` / 4 is what it says, for the default lease. */
   function valueOf(cell: string): string {
@@ -99,7 +143,7 @@ describe('docs/configuration.md', () => {
   }
 
   it.each(cases)('gives the defaults of the section $section', ({ section, defaults }) => {
-    const { rows } = tableIn(sectionOf(text, `## ${section}`));
+    const { rows } = tableIn(sectionOf(text, section.startsWith('#') ? `##${section}` : `## ${section}`));
 
     const documented = Object.fromEntries(rows.map(([name, value]) => [bare(name), valueOf(bare(value))]));
 
@@ -168,6 +212,10 @@ describe('docs/architecture.md', () => {
     const keys: readonly ItemKey[] = [
       effectRecordKey('<queue>', '<key>'),
       lockKey('<name>'),
+      counterKey('<name>'),
+      counterShardKey('<name>', Number.NaN),
+      countMarkerKey('<name>', '<key>'),
+      uniqueKey('<scope>', '<normalised value>'),
       accountKey('<id>'),
       ledgerEntryKey('<id>', '<requestId>'),
       deadLetterKey('<queue>', '<sha256 of the body>'),
@@ -175,6 +223,7 @@ describe('docs/architecture.md', () => {
 
     const { rows } = tableIn(sectionOf(readDocument('docs/architecture.md'), '## The table'));
 
-    expect(rows.map(([, partition, sort]) => ({ PK: bare(partition), SK: bare(sort) }))).toEqual(keys);
+    const shown = keys.map(({ PK, SK }) => ({ PK, SK: SK.replace('NaN', '<n>') }));
+    expect(rows.map(([, partition, sort]) => ({ PK: bare(partition), SK: bare(sort) }))).toEqual(shown);
   });
 });

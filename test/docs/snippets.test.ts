@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { readFiles } from '../tooling/repository.ts';
 import { blocksOf, readDocuments, type Block } from './markdown.ts';
 
-/** In a project of its own the library goes by its name; here it is a folder away. */
-const HERE = "'../src/index.ts'";
+/** In a project of its own the library goes by its name; here it is a folder away, or two. */
+const HERE = /'(?:\.\.\/)+src\/index\.ts'/g;
 const INSTALLED = "'onlyonce'";
 
 const examples = readFiles('examples', '.ts');

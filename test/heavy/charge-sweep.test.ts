@@ -16,6 +16,7 @@ import {
 const CHARGE_TRAIL = [
   'receive',
   'claim',
+  'read the ledger entry',
   'read the account',
   'open the account',
   'charge at the provider',

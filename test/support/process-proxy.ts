@@ -173,7 +173,7 @@ function pointOf(request: IncomingMessage, body: Buffer): string | undefined {
     case 'DeleteMessage':
       return 'delete';
     case 'GetItem':
-      return 'read the account';
+      return body.includes('"CHARGE#') ? 'read the ledger entry' : 'read the account';
     case 'UpdateItem':
       return pointOfUpdate(body.toString('utf8'));
     default:

@@ -135,7 +135,8 @@ function recordAction(
     remove: [...(remove ?? []), 'owner'],
   };
   const key = effectRecordKey(request.queue, request.key);
-  return { kind: 'update', label: 'effect record', key, change, condition: unfinished(request.payloadHash, commit) };
+  const condition = unfinished(request.payloadHash, commit);
+  return { kind: 'update', role: 'record', label: 'effect record', key, change, condition };
 }
 
 /** Never tried, failed, or claimed by a holder whose lease is over: always the same payload, once there is one. */

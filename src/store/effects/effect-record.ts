@@ -8,13 +8,14 @@
  *
  * The record holds no clock that decides about effects: `owner` and `fencingToken` do, inside each write.
  */
-import { equals, all, any, attributeAbsent, oneOf } from '../conditions.ts';
+import { all, any, attributeAbsent, oneOf } from '../conditions.ts';
 import { repeatedUpdate } from '../conditional-update.ts';
-import { ifAbsent, plus, previous, type Change } from '../expressions.ts';
+import { ifAbsent, plus, previous, type Change, type Condition } from '../expressions.ts';
 import { LeaseLostError, type HeldLease, type HeldLeaseDependencies } from '../leases/held-lease.ts';
 import { heldBy, wasTakenOver } from '../leases/lease-grant.ts';
 import { numberOf } from '../plain-item.ts';
 import { fenceAndFinish, type Leases } from '../leases/leases.ts';
+import { StepBudget } from './step-budget.ts';
 import { fromStored, toStored, type StoredValue } from './stored-value.ts';
 import { effectRecordKey, type Item } from '../table.ts';
 import type { TransactionAction } from '../transactions/transaction.ts';
@@ -29,7 +30,8 @@ export type EffectStatus = 'IN_PROGRESS' | 'COMPLETED' | 'REJECTED' | 'FAILED';
 export interface ClaimRequest {
   readonly queue: string;
   readonly key: string;
-  readonly payloadHash: string;
+  /** Undefined when there is nothing to tell payloads apart by: then none is compared, now or by a later claim. */
+  readonly payloadHash: string | undefined;
   readonly holder: string;
 }
 
@@ -56,7 +58,12 @@ export interface ClaimedEffect {
   /** What the last failed attempt reported. */
   readonly lastError: string | undefined;
   stepResult(step: string): StoredValue | undefined;
+  /** Keeps the record within what DynamoDB takes. */
+  readonly stepBudget: StepBudget;
 }
+
+/** What was kept of a step's result: all of it, its digest, or nothing for want of room. */
+export type Kept = 'whole' | 'digest' | 'nothing';
 
 export type Verdict =
   | { readonly status: 'COMPLETED'; readonly response: unknown; readonly effects: readonly TransactionAction[] }
@@ -74,8 +81,12 @@ export interface FailedAttempt {
 export interface EffectRecords {
   /** One request. @throws {BackendError} when DynamoDB cannot be asked. */
   claim(request: ClaimRequest): Promise<Claim>;
-  /** Remembers a step's result, so that a later attempt does not repeat the step. @throws {LeaseLostError} */
-  storeStep(effect: ClaimedEffect, step: string, result: unknown): Promise<void>;
+  /**
+   * Remembers a step's result, so that a later attempt does not repeat the step. Results of more than 64 KiB, and all
+   * that would make the results of one record exceed 300 KiB, are not kept whole: those steps are repeated.
+   * @throws {LeaseLostError} @throws {UnstorableValueError} when the result has no JSON.
+   */
+  storeStep(effect: ClaimedEffect, step: string, result: unknown): Promise<Kept>;
   /**
    * Completes the record and applies the effects, all or nothing.
    * @throws {LeaseLostError} when another holds the record: nothing was applied by this call.
@@ -85,9 +96,10 @@ export interface EffectRecords {
   /**
    * Gives the record back as FAILED.
    * @param failure what `lastError` and the next claim will say.
+   * @param signal ends the tries; what was sent may still be applied.
    * @returns false when it was no longer ours; nothing was written then.
    */
-  release(effect: ClaimedEffect, failure: FailedAttempt): Promise<boolean>;
+  release(effect: ClaimedEffect, failure: FailedAttempt, signal?: AbortSignal): Promise<boolean>;
 }
 
 export interface EffectRecordDependencies extends HeldLeaseDependencies {
@@ -111,7 +123,7 @@ export function createEffectRecords(deps: EffectRecordDependencies): EffectRecor
       // Absent, or the same payload and not finished: all in one request, with no read before it.
       condition: any(
         attributeAbsent('status'),
-        all(equals('payloadHash', request.payloadHash), oneOf('status', ['IN_PROGRESS', 'FAILED'])),
+        all(...samePayload(request.payloadHash), oneOf('status', ['IN_PROGRESS', 'FAILED'])),
       ),
     });
     if (acquisition.kind === 'acquired') {
@@ -120,21 +132,26 @@ export function createEffectRecords(deps: EffectRecordDependencies): EffectRecor
     return readRefusal(acquisition.item, request.payloadHash, acquisition.waitMs);
   }
 
-  async function storeStep(effect: ClaimedEffect, step: string, result: unknown): Promise<void> {
+  async function storeStep(effect: ClaimedEffect, step: string, result: unknown): Promise<Kept> {
+    const wanted = toStored(result);
     await effect.lease.ensureHeld();
+    const stored = effect.stepBudget.take(step, wanted);
+    if (stored === undefined) return 'nothing';
     const answer = await repeatedUpdate(deps, {
       key: effect.lease.grant.key,
-      change: { set: { [`steps.${step}`]: toStored(result) } },
+      change: { set: { [`steps.${step}`]: stored } },
       condition: heldBy(effect.lease.grant),
     });
     if (answer.kind === 'refused') throw effect.lease.lose(answer.item);
+    return 'json' in stored ? 'whole' : 'digest';
   }
 
   async function commit(effect: ClaimedEffect, verdict: Verdict, signal?: AbortSignal): Promise<void> {
     await effect.lease.ensureHeld();
     const change = verdictChange(verdict, deps.clock.nowMs(), ttlFromNow());
     const effects = verdict.status === 'COMPLETED' ? verdict.effects : [];
-    const actions = [{ ...fenceAndFinish(effect.lease, change), label: RECORD_LABEL }, ...effects];
+    const record = { ...fenceAndFinish(effect.lease, change), label: RECORD_LABEL, role: 'record' as const };
+    const actions = [record, ...effects];
     await effect.lease.exclusively(async () => {
       // Another commit of this holder came first: its landing must not be taken for that of this verdict.
       if (effect.lease.isEnded) throw new LeaseLostError('released', effect.lease.grant);
@@ -152,11 +169,12 @@ export function createEffectRecords(deps: EffectRecordDependencies): EffectRecor
     });
   }
 
-  function release(effect: ClaimedEffect, failure: FailedAttempt): Promise<boolean> {
-    return effect.lease.release({
-      set: { status: 'FAILED', lastError: failure.error.slice(0, MAX_ERROR_CHARACTERS), ttl: ttlFromNow() },
+  function release(effect: ClaimedEffect, failure: FailedAttempt, signal?: AbortSignal): Promise<boolean> {
+    const change = {
+      set: { status: 'FAILED', lastError: shortened(failure.error), ttl: ttlFromNow() },
       remove: [...(failure.startAfresh ? ['attempts'] : []), ...(failure.inDoubt ? [] : ['inDoubtSinceMs'])],
-    });
+    };
+    return effect.lease.release(change, signal);
   }
 
   return { claim, storeStep, commit, release };
@@ -164,6 +182,11 @@ export function createEffectRecords(deps: EffectRecordDependencies): EffectRecor
 
 const RECORD_LABEL = 'effect record';
 const COMMIT_DEADLINE_MS = 10_000;
+
+/** A cut may leave half a surrogate pair, which DynamoDB would refuse together with the whole release. */
+function shortened(text: string): string {
+  return text.slice(0, MAX_ERROR_CHARACTERS).toWellFormed();
+}
 
 /** By place, not by label: a handler may give its own actions any label. */
 function refusalOfRecord(error: TransactionCancelledError): FailedAction | undefined {
@@ -173,11 +196,19 @@ function refusalOfRecord(error: TransactionCancelledError): FailedAction | undef
 /** Stands in `doubtBeforeMs` when no earlier attempt left a doubt; a time alone could be that of this claim itself. */
 const NO_DOUBT = 'none';
 
-function claimChange(payloadHash: string, nowMs: number, ttl: number): Change {
+/** Stands in `payloadHash` when there was nothing to hash; no SHA-256 is written like this. */
+const NO_PAYLOAD = 'none';
+
+/** A record whose payload is not known, and a claim that brings none, are no conflict with anything. */
+function samePayload(payloadHash: string | undefined): Condition[] {
+  return payloadHash === undefined ? [] : [oneOf('payloadHash', [payloadHash, NO_PAYLOAD])];
+}
+
+function claimChange(payloadHash: string | undefined, nowMs: number, ttl: number): Change {
   return {
     set: {
       status: 'IN_PROGRESS' satisfies EffectStatus,
-      payloadHash,
+      payloadHash: payloadHash ?? ifAbsent(NO_PAYLOAD),
       attempts: plus(1, 0),
       deliveries: plus(1, 0),
       inDoubtSinceMs: ifAbsent(nowMs),
@@ -193,7 +224,13 @@ export function verdictChange(verdict: Verdict, nowMs: number, ttl: number): Cha
   return { set: { status: verdict.status, completedAtMs: nowMs, ttl, ...answer }, remove: ['lastError'] };
 }
 
-export function readRefusal(item: Item, payloadHash: string, waitMs: number): Exclude<Claim, { kind: 'claimed' }> {
+export function readRefusal(
+  item: Item,
+  claimedHash: string | undefined,
+  waitMs: number,
+): Exclude<Claim, { kind: 'claimed' }> {
+  const isCompared = claimedHash !== undefined && item['payloadHash'] !== NO_PAYLOAD;
+  const payloadHash = isCompared ? claimedHash : item['payloadHash'];
   // Another payload is a conflict whatever became of the first one.
   if (item['payloadHash'] !== payloadHash) return { kind: 'conflict', recordedHash: String(item['payloadHash']) };
   if (item['status'] === 'COMPLETED') return { kind: 'completed', response: fromStored(item['response']) };
@@ -203,7 +240,7 @@ export function readRefusal(item: Item, payloadHash: string, waitMs: number): Ex
 
 function claimedEffect(lease: HeldLease, item: Item): ClaimedEffect {
   const steps = item['steps'];
-  const results = typeof steps === 'object' && steps !== null ? new Map(Object.entries(steps)) : new Map();
+  const results = new Map<string, unknown>(Object.entries(typeof steps === 'object' && steps !== null ? steps : {}));
   return {
     lease,
     attempt: numberOf(item['attempts'], 1),
@@ -211,6 +248,7 @@ function claimedEffect(lease: HeldLease, item: Item): ClaimedEffect {
     inDoubtSinceMs: item['doubtBeforeMs'] === NO_DOUBT ? undefined : numberOf(item['doubtBeforeMs'], 0),
     lastError: typeof item['lastError'] === 'string' ? item['lastError'] : undefined,
     stepResult: (step) => results.get(step) as StoredValue | undefined,
+    stepBudget: new StepBudget(results),
   };
 }
 

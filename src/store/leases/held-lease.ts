@@ -10,42 +10,17 @@
  */
 import { fullJitterMs } from '../../backoff.ts';
 import { sleep, type Cancel, type Clock, type Random } from '../../clock.ts';
-import { OnlyonceError } from '../../errors.ts';
+import type { BackendError } from '../../errors.ts';
 import { toBackendError } from '../backend-error.ts';
 import { conditionalUpdate, repeatedUpdate, type UpdateAnswer, type UpdateTarget } from '../conditional-update.ts';
 import type { Change } from '../expressions.ts';
-import { heldBy, releaseChange, renewChange, type LeaseGrant } from './lease-grant.ts';
-import { numberOf } from '../plain-item.ts';
+import { heldBy, releaseChange, renewChange, retained, type LeaseGrant } from './lease-grant.ts';
+import { LeaseLostError, lossReason, tokenOf, type LossReason } from './lease-loss.ts';
 import type { ResolvedLeaseOptions } from './lease-options.ts';
 import { instantOf, LeaseValidity, type Instant } from './lease-validity.ts';
 import type { Item } from '../table.ts';
 
-export type LossReason =
-  /** Another was granted a higher token. */
-  | 'stolen'
-  /** The item says that this lease was given back. */
-  | 'released'
-  /** The item is gone. */
-  | 'deleted'
-  /** No renewal succeeded in time. */
-  | 'deadline';
-
-/** The lease is no longer ours: stop at once, write nothing, delete nothing. */
-export class LeaseLostError extends OnlyonceError {
-  readonly code = 'LEASE_LOST';
-  readonly retryable = true;
-  readonly reason: LossReason;
-  readonly fencingToken: number;
-  /** The token that was seen on the item instead, if any. */
-  readonly observedToken: number | undefined;
-
-  constructor(reason: LossReason, grant: LeaseGrant, observedToken?: number) {
-    super(`lease on ${grant.key.PK} lost (${reason}), token ${String(grant.fencingToken)}`);
-    this.reason = reason;
-    this.fencingToken = grant.fencingToken;
-    this.observedToken = observedToken;
-  }
-}
+export { LeaseLostError, type LossReason } from './lease-loss.ts';
 
 export interface HeldLeaseDependencies {
   /** A client of its own for renewals, with one try per request: its time-outs must not wait behind other work. */
@@ -53,6 +28,25 @@ export interface HeldLeaseDependencies {
   readonly clock: Clock;
   readonly random: Random;
   readonly lease: ResolvedLeaseOptions;
+  /** After a pause beyond the lease: ask once whether it is still ours, or give up at once. @defaultValue revalidate */
+  readonly onStall?: 'revalidate' | 'abort';
+  /** How long the item outlives its last write. Unit: days. @defaultValue no `ttl` is written by the lease */
+  readonly retentionDays?: number;
+  /** Gives each renewal its turn, so that not all leases of a process are renewed at once. @defaultValue at once */
+  readonly beatTurn?: BeatTurn;
+}
+
+/** Runs `beat` when there is room for it. */
+export type BeatTurn = <Result>(beat: () => Promise<Result>) => Promise<Result>;
+
+/** Who wants to know what becomes of a lease, besides its loss. */
+export interface LeaseWatcher {
+  /** A renewal has succeeded, or a write that renews. */
+  renewed(): void;
+  /** A renewal failed for a reason that does not pass by itself; the lease is held until its time is over. */
+  beatRefused(error: BackendError): void;
+  /** A timer fired this much late. Unit: ms. */
+  stalled(pausedMs: number): void;
 }
 
 const RENEW_BACKOFF = { baseMs: 50, capMs: 500 } as const;
@@ -66,6 +60,9 @@ export class HeldLease {
   readonly #validity: LeaseValidity;
   readonly #loss = new AbortController();
   #ended = false;
+  #lostTo: Item | undefined;
+  #watcher: LeaseWatcher | undefined;
+  #beatUnderWay: AbortController | undefined;
   #queue: Promise<unknown> = Promise.resolve();
   #cancelWatchdog: Cancel = () => undefined;
 
@@ -107,10 +104,44 @@ export class HeldLease {
    * @throws {LeaseLostError}
    */
   async ensureHeld(): Promise<void> {
-    if (this.isHeld()) return;
-    await this.exclusively(() => this.#decide());
-    this.#loss.signal.throwIfAborted();
-    if (!this.isHeld()) throw new LeaseLostError('released', this.grant);
+    if (!this.isHeld()) await this.whileHeld(() => Promise.resolve());
+  }
+
+  /**
+   * Runs `fn` while the lease is held and no renewal or release of it is on its way. After a pause, one renewal decides
+   * first whether it is still ours.
+   * @throws {LeaseLostError} when it is not; `fn` has not run then.
+   */
+  whileHeld<Result>(fn: () => Promise<Result>): Promise<Result> {
+    return this.exclusively(async () => {
+      await this.#decide();
+      this.#loss.signal.throwIfAborted();
+      if (!this.isHeld()) throw new LeaseLostError('released', this.grant);
+      return fn();
+    });
+  }
+
+  /** Tells `watcher` from now on. */
+  watch(watcher: LeaseWatcher): void {
+    this.#watcher = watcher;
+  }
+
+  /** What was on the item when the loss was noticed, if the item said so. */
+  get lostTo(): Item | undefined {
+    return this.#lostTo;
+  }
+
+  /** A write that carries the renewal, sent at `sentAt`, has succeeded. */
+  renewedBy(sentAt: Instant): void {
+    if (this.#ended || this.#loss.signal.aborted) return;
+    this.#validity.renewed(sentAt);
+    this.#armWatchdog();
+    this.#watcher?.renewed();
+  }
+
+  /** Given up by this process itself: aborts the signal and never renews again. The item is left to expire. */
+  giveUp(reason: LossReason): void {
+    if (!this.#loss.signal.aborted) this.#abort(new LeaseLostError(reason, this.grant));
   }
 
   /** Runs `fn` while no renewal or release of this lease is on its way. */
@@ -122,16 +153,18 @@ export class HeldLease {
 
   /**
    * Gives the lease back, together with `change` on the same item.
+   * @param signal ends the tries; what was sent may still be applied.
    * @returns false when it was no longer ours; nothing was written then.
    */
-  release(change: Change = {}): Promise<boolean> {
+  release(change: Change = {}, signal?: AbortSignal): Promise<boolean> {
     // Ended first, so that a renewal which is being repeated stops and lets us through.
     this.end();
     return this.exclusively(async () => {
       const answer = await repeatedUpdate(this.#deps, {
         key: this.grant.key,
-        change: releaseChange(change),
+        change: releaseChange(retained(change, this.#deps)),
         condition: heldBy(this.grant),
+        ...(signal !== undefined && { signal }),
       });
       // No owner and our token: an earlier try of this very release landed and its answer was lost.
       return answer.kind === 'updated' || lossReason(answer.item, this.grant) === 'released';
@@ -152,6 +185,7 @@ export class HeldLease {
   /** A fenced write was refused: the item says who holds it now. */
   lose(item: Item | undefined): LeaseLostError {
     const reason = lossReason(item, this.grant);
+    this.#lostTo ??= item;
     return this.#abort(new LeaseLostError(reason, this.grant, tokenOf(item)));
   }
 
@@ -167,41 +201,48 @@ export class HeldLease {
     }
   }
 
-  async #renewOnce(timeoutMs: number): Promise<'settled' | 'try again'> {
+  #renewOnce(timeoutMs: number): Promise<'settled' | 'try again'> {
+    const beat = (): Promise<'settled' | 'try again'> => this.#sendBeat(timeoutMs);
+    return this.#deps.beatTurn === undefined ? beat() : this.#deps.beatTurn(beat);
+  }
+
+  async #sendBeat(timeoutMs: number): Promise<'settled' | 'try again'> {
+    // It may have been lost while it waited for its turn.
+    if (this.#ended || this.#loss.signal.aborted) return 'settled';
     const { target, clock, lease } = this.#deps;
     const sentAt = instantOf(clock);
     const timeout = new AbortController();
+    this.#beatUnderWay = timeout;
     const cancelTimeout = clock.schedule(() => {
       timeout.abort();
     }, timeoutMs);
     try {
       const answer: UpdateAnswer = await conditionalUpdate(target, {
         key: this.grant.key,
-        change: renewChange(sentAt.wallMs, lease.leaseMs),
+        change: retained(renewChange(sentAt.wallMs, lease.leaseMs), this.#deps),
         condition: heldBy(this.grant),
         signal: timeout.signal,
       });
-      if (answer.kind === 'updated') this.#renewedAt(sentAt);
+      if (answer.kind === 'updated') this.renewedBy(sentAt);
       else if (!this.#ended) this.lose(answer.item);
       return 'settled';
     } catch (error) {
       // A time-out of our own arrives as an abort. A lost answer is harmless: the same beat may be applied twice.
-      return timeout.signal.aborted || toBackendError(error).retryable ? 'try again' : 'settled';
+      const fault = toBackendError(error);
+      if (timeout.signal.aborted || fault.retryable) return 'try again';
+      if (!this.#ended) this.#watcher?.beatRefused(fault);
+      return 'settled';
     } finally {
       cancelTimeout();
+      this.#beatUnderWay = undefined;
     }
   }
 
   /** After a pause, exactly one renewal: it succeeds when nobody took over, and then the fence was never broken. */
   async #decide(): Promise<void> {
     if (this.#ended || this.#loss.signal.aborted || this.remainingMs() > 0) return;
-    await this.#renewOnce(this.#deps.lease.heartbeatMs);
+    if (this.#deps.onStall !== 'abort') await this.#renewOnce(this.#deps.lease.heartbeatMs);
     if (this.remainingMs() <= 0) this.#abort(new LeaseLostError('deadline', this.grant));
-  }
-
-  #renewedAt(sentAt: Instant): void {
-    this.#validity.renewed(sentAt);
-    this.#armWatchdog();
   }
 
   #armWatchdog(): void {
@@ -213,9 +254,10 @@ export class HeldLease {
     const onDue = (): void => {
       if (this.#ended) return;
       const now = instantOf(clock);
-      const passedMs = Math.max(now.monoMs - armedAt.monoMs, now.wallMs - armedAt.wallMs);
+      const lateMs = Math.max(now.monoMs - armedAt.monoMs, now.wallMs - armedAt.wallMs) - remainingMs;
+      if (lateMs > STALL_MS) this.#watcher?.stalled(lateMs);
       if (this.remainingMs() > 0) this.#armWatchdog();
-      else if (passedMs - remainingMs > STALL_MS) void this.exclusively(() => this.#decide());
+      else if (lateMs > STALL_MS) void this.exclusively(() => this.#decide());
       else this.#abort(new LeaseLostError('deadline', this.grant));
     };
     this.#cancelWatchdog = clock.schedule(onDue, remainingMs, { background: true });
@@ -224,16 +266,8 @@ export class HeldLease {
   #abort(error: LeaseLostError): LeaseLostError {
     this.#cancelWatchdog();
     if (!this.#ended) this.#loss.abort(error);
+    // A beat that may hang until its time-out would keep a last release waiting.
+    this.#beatUnderWay?.abort();
     return error;
   }
-}
-
-function lossReason(item: Item | undefined, grant: LeaseGrant): LossReason {
-  if (item === undefined) return 'deleted';
-  return tokenOf(item) === grant.fencingToken && item['owner'] === undefined ? 'released' : 'stolen';
-}
-
-function tokenOf(item: Item | undefined): number | undefined {
-  const token = numberOf(item?.['fencingToken'], Number.NaN);
-  return Number.isNaN(token) ? undefined : token;
 }

@@ -5,14 +5,15 @@
  * Rules (each is checked by DynamoDB, not by us):
  * - an owner is a fresh nonce per acquisition, so a late request of an earlier one never matches;
  * - the fencing token grows with each grant and stays on the item when it is released; its clock seed keeps it growing
- *   even after the item was deleted;
+ *   even after the item was deleted, unless that was within a clock's error or a request's flight after it was made;
  * - renewing, finishing and releasing are conditioned on owner and token, so a repeated or late one is harmless.
  */
+import type { Clock } from '../../clock.ts';
 import { all, any, attributeAbsent, equals, lessThan } from '../conditions.ts';
 import { plus, previous, type Change, type Condition } from '../expressions.ts';
 import type { LeaseObservation } from './lease-observations.ts';
 import type { ResolvedLeaseOptions } from './lease-options.ts';
-import type { Item, ItemKey } from '../table.ts';
+import { TABLE, type Item, type ItemKey } from '../table.ts';
 
 /** Proof of one acquisition. */
 export interface LeaseGrant {
@@ -25,6 +26,8 @@ export interface LeaseGrant {
 export interface TakeoverView {
   readonly nowMs: number;
   readonly maxClockSkewMs: number;
+  /** Whether the end of the lease by the clock frees it, or observed silence alone. */
+  readonly byClock: boolean;
   /** The state that this process has watched without a change for a whole lease, if any. */
   readonly silent: LeaseObservation | undefined;
 }
@@ -34,7 +37,8 @@ export interface TakeoverView {
  * last rule recovers a dead holder whose clock was far ahead.
  */
 export function freeToTake(view: TakeoverView): Condition {
-  const rules = [attributeAbsent('owner'), lessThan('expiresAtMs', view.nowMs - view.maxClockSkewMs)];
+  const rules = [attributeAbsent('owner')];
+  if (view.byClock) rules.push(lessThan('expiresAtMs', view.nowMs - view.maxClockSkewMs));
   if (view.silent !== undefined) {
     const { owner, fencingToken, heartbeat } = view.silent;
     rules.push(all(equals('owner', owner), equals('fencingToken', fencingToken), equals('heartbeat', heartbeat)));
@@ -83,3 +87,12 @@ export function renewChange(nowMs: number, leaseMs: number): Change {
 export function releaseChange(change: Change = {}): Change {
   return { set: { expiresAtMs: 0, ...change.set }, remove: ['owner', ...(change.remove ?? [])] };
 }
+
+/** Keeps the item for `retentionDays` from now, where that is asked for. TTL cleans up; it never decides anything. */
+export function retained(change: Change, keep: { readonly clock: Clock; readonly retentionDays?: number }): Change {
+  if (keep.retentionDays === undefined) return change;
+  const ttl = Math.floor(keep.clock.nowMs() / 1_000) + keep.retentionDays * SECONDS_PER_DAY;
+  return { ...change, set: { ...change.set, [TABLE.ttlAttribute]: ttl } };
+}
+
+const SECONDS_PER_DAY = 86_400;

@@ -27,7 +27,8 @@ export interface LeaseObservations {
 /** Enough for every key that a process can have in flight, small enough to never matter. */
 const MAX_OBSERVATIONS = 10_000;
 
-export function createLeaseObservations(clock: Clock, lease: ResolvedLeaseOptions): LeaseObservations {
+/** @param byClock whether the end of a lease by the clock frees it, or observed silence alone. */
+export function createLeaseObservations(clock: Clock, lease: ResolvedLeaseOptions, byClock = true): LeaseObservations {
   const seen = new Map<string, LeaseObservation>();
 
   const matureInMs = (observation: LeaseObservation): number => {
@@ -44,7 +45,8 @@ export function createLeaseObservations(clock: Clock, lease: ResolvedLeaseOption
       seen.delete(keyText(key));
       seen.set(keyText(key), observation);
       if (seen.size > MAX_OBSERVATIONS) seen.delete(seen.keys().next().value ?? '');
-      const expiresInMs = numberOf(item['expiresAtMs'], 0) + lease.maxClockSkewMs - clock.nowMs();
+      const expiryMs = byClock ? numberOf(item['expiresAtMs'], 0) : Number.POSITIVE_INFINITY;
+      const expiresInMs = expiryMs + lease.maxClockSkewMs - clock.nowMs();
       return { waitMs: Math.max(0, Math.ceil(Math.min(expiresInMs, matureInMs(observation)))) };
     },
     silent(key) {

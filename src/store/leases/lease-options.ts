@@ -9,7 +9,7 @@ export interface LeaseOptions {
   /** The holder stops this long before the lease ends. Unit: ms. Range: 50-leaseMs/2. @defaultValue leaseMs / 10 */
   readonly safetyMarginMs?: number;
   /** How far two machines' clocks may differ before a takeover by the clock comes too early. Unit: ms.
-   * Range: 0-60000. A wrong value costs a needless takeover, never a second effect. @defaultValue leaseMs / 10 */
+   * Range: 0-60000. A wrong value costs a needless takeover, never a second effect. @defaultValue leaseMs / 10, at most 60000 */
   readonly maxClockSkewMs?: number;
   /** Added when silence is observed instead of read off a clock. Unit: ms. Range: 0-60000. @defaultValue 250 */
   readonly takeoverGraceMs?: number;
@@ -18,6 +18,8 @@ export interface LeaseOptions {
 export type ResolvedLeaseOptions = Required<LeaseOptions>;
 
 export const LEASE_DEFAULTS = { leaseMs: 20_000, takeoverGraceMs: 250 } as const;
+
+const MAX_CLOCK_SKEW_MS = 60_000;
 
 /** The most that one clock runs faster than another: 1 %. */
 export const MAX_CLOCK_DRIFT = 0.01;
@@ -32,7 +34,7 @@ export function resolveLeaseOptions(options: LeaseOptions = {}): {
     leaseMs,
     heartbeatMs: options.heartbeatMs ?? Math.round(leaseMs / 4),
     safetyMarginMs: options.safetyMarginMs ?? Math.round(leaseMs / 10),
-    maxClockSkewMs: options.maxClockSkewMs ?? Math.round(leaseMs / 10),
+    maxClockSkewMs: options.maxClockSkewMs ?? Math.min(MAX_CLOCK_SKEW_MS, Math.round(leaseMs / 10)),
     takeoverGraceMs: options.takeoverGraceMs ?? LEASE_DEFAULTS.takeoverGraceMs,
   };
   return { lease, faults: findFaults(lease) };
@@ -50,7 +52,7 @@ function findFaults(lease: ResolvedLeaseOptions): OptionFault[] {
     leaseMs: [500, 3_600_000],
     heartbeatMs: [100, 1_200_000],
     safetyMarginMs: [50, 1_800_000],
-    maxClockSkewMs: [0, 60_000],
+    maxClockSkewMs: [0, MAX_CLOCK_SKEW_MS],
     takeoverGraceMs: [0, 60_000],
   };
   const faults = (Object.keys(ranges) as (keyof ResolvedLeaseOptions)[]).flatMap((name): OptionFault[] => {

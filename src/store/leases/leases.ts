@@ -3,13 +3,15 @@
  * One UpdateItem per try; the answer to a refused try already says who holds it.
  */
 import { randomUUID } from 'node:crypto';
+import { GetCommand } from '@aws-sdk/lib-dynamodb';
+import { toBackendError } from '../backend-error.ts';
 import { all } from '../conditions.ts';
 import { repeatedUpdate } from '../conditional-update.ts';
 import type { Change, Condition } from '../expressions.ts';
 import { HeldLease, type HeldLeaseDependencies } from './held-lease.ts';
-import { freeToTake, grantChange, heldBy, releaseChange, renewChange } from './lease-grant.ts';
+import { freeToTake, grantChange, heldBy, releaseChange, renewChange, retained } from './lease-grant.ts';
 import { numberOf } from '../plain-item.ts';
-import { createLeaseObservations } from './lease-observations.ts';
+import { createLeaseObservations, type LeaseObservations } from './lease-observations.ts';
 import { instantOf } from './lease-validity.ts';
 import { lockKey, type Item, type ItemKey } from '../table.ts';
 import type { TransactionAction } from '../transactions/transaction.ts';
@@ -34,15 +36,31 @@ export type LockAnswer =
   | { readonly kind: 'acquired'; readonly lease: HeldLease }
   | { readonly kind: 'busy'; readonly holder: string; readonly waitMs: number };
 
+/** What a look at a lease shows. It may be taken once `waitMs` is 0; the write alone decides. */
+export interface LeaseLook {
+  readonly holder: string;
+  readonly waitMs: number;
+}
+
+export interface LeaseDependencies extends HeldLeaseDependencies {
+  /** By the clock or by observed silence, or by silence alone. @defaultValue expiry-or-observed */
+  readonly takeover?: 'expiry-or-observed' | 'observed';
+  /** Shared by all who watch the same leases. @defaultValue one of its own */
+  readonly observations?: LeaseObservations;
+}
+
 export interface Leases {
   /** One try at a named lock. Never waits; takes over a lease that is over. */
   tryAcquire(name: string, holder: string): Promise<LockAnswer>;
   acquire(request: LeaseRequest): Promise<Acquisition>;
+  /** One consistent read: costs less than a refused try, and never conflicts with what the holder writes. */
+  look(key: ItemKey, signal?: AbortSignal): Promise<LeaseLook>;
 }
 
-export function createLeases(deps: HeldLeaseDependencies): Leases {
+export function createLeases(deps: LeaseDependencies): Leases {
   const { clock, lease } = deps;
-  const observations = createLeaseObservations(clock, lease);
+  const byClock = deps.takeover !== 'observed';
+  const observations = deps.observations ?? createLeaseObservations(clock, lease, byClock);
 
   async function acquire(request: LeaseRequest): Promise<Acquisition> {
     const owner = randomUUID();
@@ -50,13 +68,14 @@ export function createLeases(deps: HeldLeaseDependencies): Leases {
     const view = {
       nowMs: sentAt.wallMs,
       maxClockSkewMs: lease.maxClockSkewMs,
+      byClock,
       silent: observations.silent(request.key),
     };
     const grant = grantChange({ owner, nowMs: sentAt.wallMs, holder: request.holder }, lease);
     const free = freeToTake(view);
     const answer = await repeatedUpdate(deps, {
       key: request.key,
-      change: { set: { ...request.change?.set, ...grant.set }, remove: request.change?.remove ?? [] },
+      change: retained({ set: { ...request.change?.set, ...grant.set }, remove: request.change?.remove ?? [] }, deps),
       condition: request.condition === undefined ? free : all(free, request.condition),
     });
     const item = answer.item ?? {};
@@ -75,12 +94,22 @@ export function createLeases(deps: HeldLeaseDependencies): Leases {
     return { kind: 'busy', holder: String(acquisition.item['holder']), waitMs: acquisition.waitMs };
   }
 
-  return { acquire, tryAcquire };
+  async function look(key: ItemKey, signal?: AbortSignal): Promise<LeaseLook> {
+    const read = new GetCommand({ TableName: deps.target.tableName, Key: key, ConsistentRead: true });
+    const options = signal === undefined ? {} : { abortSignal: signal };
+    const { Item: item } = await deps.target.client.send(read, options).catch((error: unknown) => {
+      throw toBackendError(error);
+    });
+    if (item?.['owner'] === undefined) return { holder: '', waitMs: 0 };
+    return { holder: String(item['holder']), waitMs: observations.record(key, item).waitMs };
+  }
+
+  return { acquire, tryAcquire, look };
 }
 
 /** Checks the fence inside a transaction and changes nothing. */
 export function fenceCheck(lease: HeldLease): TransactionAction {
-  return { kind: 'check', label: 'fence', key: lease.grant.key, condition: heldBy(lease.grant) };
+  return { kind: 'check', label: 'fence', role: 'fence', key: lease.grant.key, condition: heldBy(lease.grant) };
 }
 
 /** Checks the fence and renews the lease in the same write: costs what the check costs. */
@@ -88,6 +117,7 @@ export function fenceAndRenew(lease: HeldLease, nowMs: number, leaseMs: number):
   return {
     kind: 'update',
     label: 'fence',
+    role: 'fence',
     key: lease.grant.key,
     change: renewChange(nowMs, leaseMs),
     condition: heldBy(lease.grant),
@@ -99,6 +129,7 @@ export function fenceAndFinish(lease: HeldLease, change: Change = {}): Transacti
   return {
     kind: 'update',
     label: 'fence',
+    role: 'fence',
     key: lease.grant.key,
     change: releaseChange(change),
     condition: heldBy(lease.grant),

@@ -9,62 +9,34 @@ import { TransactWriteCommand, type DynamoDBDocumentClient } from '@aws-sdk/lib-
 import { classifyFault } from '../../aws-fault.ts';
 import { fullJitterMs, type Backoff } from '../../backoff.ts';
 import { sleep, type Clock, type Random } from '../../clock.ts';
-import { OnlyonceError } from '../../errors.ts';
+import { BackendError, type OnlyonceError } from '../../errors.ts';
 import { toBackendError } from '../backend-error.ts';
-import { plainItem } from '../plain-item.ts';
-import type { Item } from '../table.ts';
+import { earlierTryAfter, failuresOf, TransactionCancelledError } from './transaction-failures.ts';
 import { checkTransaction, renderAction, type TransactionAction } from './transaction.ts';
 
-/** One action that DynamoDB did not accept. */
-export interface FailedAction {
-  readonly index: number;
-  readonly label: string;
-  /** As DynamoDB names it: ConditionalCheckFailed, TransactionConflict, ThrottlingError, ValidationError ... */
-  readonly code: string;
-  /** The stored item when a condition failed; undefined when there is none. */
-  readonly item: Item | undefined;
-}
-
-/** DynamoDB refused the transaction: nothing of it was applied. */
-export class TransactionCancelledError extends OnlyonceError {
-  readonly code = 'TRANSACTION_CANCELLED';
-  readonly retryable: boolean;
-  /** All actions that failed, in order. A failed condition is the stronger word when others only conflicted. */
-  readonly failures: readonly FailedAction[];
-
-  constructor(failures: readonly FailedAction[], cause: unknown) {
-    const list = failures.map((failure) => `${failure.label}: ${failure.code}`).join(', ');
-    super(`transaction cancelled (${list || 'no reasons given'})`, { cause });
-    this.failures = failures;
-    this.retryable = failures.length > 0 && failures.every((failure) => PASSING.has(failure.code));
-  }
-
-  /** The failure of the action with this label, when its own condition was false. */
-  conditionFailure(label: string): FailedAction | undefined {
-    return this.failures.find((failure) => failure.label === label && failure.code === 'ConditionalCheckFailed');
-  }
-}
-
-/** Reasons that pass by themselves: nothing was applied, the same transaction may succeed in a moment. */
-const PASSING = new Set([
-  'TransactionConflict',
-  'ThrottlingError',
-  'ProvisionedThroughputExceeded',
-  'RequestLimitExceeded',
-]);
+export { TransactionCancelledError } from './transaction-failures.ts';
+export type { FailedAction } from './transaction-failures.ts';
 
 export interface WriteOptions {
   /** For all tries together. Unit: ms. @defaultValue 10000 */
   readonly deadlineMs?: number;
   /** Ends the wait between tries. */
   readonly signal?: AbortSignal;
+  /**
+   * Asked when a try went unanswered and a later one was refused, for transactions whose stored items tell (by a nonce,
+   * a version): was it this very transaction that was applied? `true` resolves, `false` throws the refusal.
+   * @defaultValue by the record or the fence among the actions; without one it is ambiguous
+   */
+  readonly wasApplied?: (refusal: TransactionCancelledError) => boolean;
 }
 
 export interface TransactionWriter {
   /**
    * Resolves once the transaction is durable.
-   * @throws {TransactionCancelledError} when it was refused, or still conflicts at the deadline: nothing was applied.
-   * @throws {BackendError} with reason `ambiguous` when the deadline passed without an answer: read before you retry.
+   * @throws {TransactionCancelledError} when it was refused, or still conflicts at the deadline: nothing was applied,
+   * unless it says `mayBeApplied`.
+   * @throws {BackendError} with reason `ambiguous` when the deadline passed without an answer, or a try went unanswered
+   * and a later one was refused, perhaps by our own write (the refusal is its cause): read before you retry.
    * @throws {ConfigurationError} when it is over a limit; nothing was sent.
    */
   write(actions: readonly TransactionAction[], options?: WriteOptions): Promise<void>;
@@ -97,14 +69,17 @@ export function createTransactionWriter(options: TransactionWriterOptions): Tran
         return;
       } catch (error) {
         const verdict = judge(error, actions);
-        if (verdict.next === 'give up') throw verdict.error;
+        if (verdict.next === 'give up') {
+          concluded(verdict.error, unanswered, { actions, limits });
+          return;
+        }
         // No later answer proves that an earlier try without one was not applied.
         if (verdict.isOpen) unanswered ??= verdict.error;
-        const lastWord = unanswered ?? verdict.error;
+        const report = unanswered ?? verdict.error;
         const delayMs = fullJitterMs(attempt, BACKOFF, random);
-        if (clock.monotonicMs() + delayMs >= deadline) throw lastWord;
+        if (clock.monotonicMs() + delayMs >= deadline) throw report;
         await sleep(clock, delayMs, limits.signal).catch(() => {
-          throw lastWord;
+          throw report;
         });
         // A try without an answer may still arrive: only under its own token is it not a second application.
         if (verdict.next === 'fresh token' && unanswered === undefined) token = randomUUID();
@@ -132,14 +107,30 @@ function judge(error: unknown, actions: readonly TransactionAction[]): Verdict {
   return { next: fault.retryable ? 'same token' : 'give up', error: fault, isOpen };
 }
 
-function failuresOf(error: unknown, actions: readonly TransactionAction[]): FailedAction[] {
-  const reasons: unknown = error instanceof Error && 'CancellationReasons' in error ? error.CancellationReasons : [];
-  if (!Array.isArray(reasons)) return [];
-  return reasons.flatMap((reason: unknown, index) => {
-    if (typeof reason !== 'object' || reason === null || !('Code' in reason)) return [];
-    const code = String(reason.Code);
-    if (code === 'None') return [];
-    const item = 'Item' in reason ? plainItem(reason.Item) : undefined;
-    return [{ index, label: actions[index]?.label ?? `action ${String(index)}`, code, item }];
-  });
+/**
+ * Returns when it was applied after all, and else throws what is to be said of a transaction that was refused for good,
+ * perhaps after a try that went unanswered. While DynamoDB remembers the token (10 minutes), it answers an applied
+ * transaction with success; later, or after a restart of an emulator, our own write refuses us. So a refusal alone must
+ * not be told as "nothing was applied".
+ */
+function concluded(
+  error: OnlyonceError,
+  unanswered: OnlyonceError | undefined,
+  written: { readonly actions: readonly TransactionAction[]; readonly limits: WriteOptions },
+): void {
+  if (unanswered === undefined) throw error;
+  // A request that is wrong or denied now says nothing about the one before.
+  if (!(error instanceof TransactionCancelledError)) throw unanswered;
+  const { wasApplied } = written.limits;
+  if (wasApplied?.(error) === true) return;
+  switch (wasApplied === undefined ? earlierTryAfter(error, written.actions) : 'not applied') {
+    case 'not applied':
+      throw error;
+    case 'ask the item':
+      throw new TransactionCancelledError(error.failures, error.cause, true);
+    case 'unknown': {
+      const message = `DynamoDB: a try went unanswered, a later one was refused: ${error.message}`;
+      throw new BackendError(message, { reason: 'ambiguous', retryable: true, cause: error });
+    }
+  }
 }

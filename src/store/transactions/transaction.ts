@@ -5,16 +5,34 @@
 import type { TransactWriteCommandInput } from '@aws-sdk/lib-dynamodb';
 import { ConfigurationError, type OptionFault } from '../../errors.ts';
 import { Placeholders, renderChange, type Change, type Condition } from '../expressions.ts';
-import { itemBytes, MAX_ITEM_BYTES } from '../item-size.ts';
+import { itemBytes } from '../item-size.ts';
+import { faultOfSize, faultsOfItem, faultsOfKey } from '../storable.ts';
 import { keyText, type Item, type ItemKey } from '../table.ts';
 
 /** @see AWS: TransactWriteItems */
 const MAX_TRANSACTION_ACTIONS = 100;
 const MAX_TRANSACTION_BYTES: number = 4 * 1024 * 1024;
 
+/** What the refusal of an action means; see `transaction-failures.ts` for which one wins. */
+export type ActionRole =
+  /**
+   * The record that this transaction was applied: applying it makes this action's own condition false. Refused: done
+   * before, by us or another. Not refused: this transaction was not applied yet.
+   */
+  | 'record'
+  /** The right to write. Refused: another has it, or we gave it back. */
+  | 'fence'
+  /** A value that may exist once. Refused: it is taken. */
+  | 'unique';
+
 interface ActionBase {
-  /** Names the action in refusals and logs, for example `ledger entry`. */
+  /**
+   * Names the action in refusals and logs, for example `ledger entry`. Several may have the same one (the lines of an
+   * order): what must be told apart is told apart by its place or role.
+   */
   readonly label: string;
+  /** @defaultValue none */
+  readonly role?: ActionRole;
   readonly condition?: Condition;
 }
 
@@ -28,7 +46,7 @@ type TransactItem = NonNullable<TransactWriteCommandInput['TransactItems']>[numb
 
 /**
  * Refuses what DynamoDB would refuse, before anything is sent: no action, more than 100, more than 4 MB, an item over
- * 400 KiB, two actions on one item.
+ * 400 KiB, two actions on one item, a change that changes nothing, values that cannot be kept.
  * @throws {ConfigurationError} with all faults listed by label.
  */
 export function checkTransaction(actions: readonly TransactionAction[]): void {
@@ -45,11 +63,8 @@ export function checkTransaction(actions: readonly TransactionAction[]): void {
       faults.push({ name: action.label, rule: `one action per item, but "${other}" has the same key`, value: item });
     }
     labelOfItem.set(item, action.label);
-    const bytes = actionBytes(action);
-    if (bytes > MAX_ITEM_BYTES) {
-      faults.push({ name: action.label, rule: `an item of at most ${String(MAX_ITEM_BYTES)} bytes`, value: bytes });
-    }
-    totalBytes += bytes;
+    faults.push(...faultsOfAction(action));
+    totalBytes += actionBytes(action);
   }
   if (totalBytes > MAX_TRANSACTION_BYTES) {
     faults.push({ name: 'size', rule: `at most ${String(MAX_TRANSACTION_BYTES)} bytes in all`, value: totalBytes });
@@ -57,7 +72,10 @@ export function checkTransaction(actions: readonly TransactionAction[]): void {
   if (faults.length > 0) throw new ConfigurationError('transaction', faults);
 }
 
-/** The request's form of one action. A failed condition always brings the stored item along. */
+/**
+ * The request's form of one action. A failed condition always brings the stored item along.
+ * @throws {ConfigurationError} when its condition or change cannot be sent.
+ */
 export function renderAction(action: TransactionAction, tableName: string): TransactItem {
   const placeholders = new Placeholders();
   const change = action.kind === 'update' ? renderChange(action.change, placeholders) : '';
@@ -72,20 +90,37 @@ export function renderAction(action: TransactionAction, tableName: string): Tran
     case 'put':
       return { Put: { ...guarded, Item: action.item } };
     case 'update':
-      return { Update: { ...guarded, Key: action.key, UpdateExpression: change } };
+      return { Update: { ...guarded, Key: keyOf(action), UpdateExpression: change } };
     case 'delete':
-      return { Delete: { ...guarded, Key: action.key } };
+      return { Delete: { ...guarded, Key: keyOf(action) } };
     case 'check':
-      return { ConditionCheck: { ...base, Key: action.key, ConditionExpression: condition ?? '' } };
+      return { ConditionCheck: { ...base, Key: keyOf(action), ConditionExpression: condition ?? '' } };
   }
 }
 
+/** The key alone: whole items are often handed in where a key is asked for. */
 function keyOf(action: TransactionAction): ItemKey {
-  return action.kind === 'put' ? action.item : action.key;
+  const { PK, SK } = action.kind === 'put' ? action.item : action.key;
+  return { PK, SK };
+}
+
+function faultsOfAction(action: TransactionAction): OptionFault[] {
+  const found = action.kind === 'put' ? faultsOfItem(action.item) : faultsOfKey(action.key);
+  try {
+    renderAction(action, '');
+  } catch (error) {
+    if (!(error instanceof ConfigurationError)) throw error;
+    found.push(...error.faults);
+  }
+  if (found.length > 0) {
+    return found.map(({ name, rule, value }) => ({ name: action.label, rule: `${name}: ${rule}`, value }));
+  }
+  const tooLarge = faultOfSize(action.label, actionBytes(action));
+  return tooLarge === undefined ? [] : [tooLarge];
 }
 
 function actionBytes(action: TransactionAction): number {
   if (action.kind === 'put') return itemBytes(action.item);
   const set = action.kind === 'update' ? (action.change.set ?? {}) : {};
-  return itemBytes({ ...action.key }) + itemBytes(set);
+  return itemBytes({ ...keyOf(action) }) + itemBytes(set);
 }

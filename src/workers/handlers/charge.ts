@@ -1,10 +1,13 @@
 /**
  * Charges an account once per request id: claimed commit with one outside call.
  *
- * 1. The account is opened if it is new, and its currency is settled before any money moves.
- * 2. The provider is charged through a step: its key is the same for every attempt, so the provider charges once.
- * 3. Ledger entry, balance and effect record are committed in one transaction.
+ * 1. The ledger is asked first: it is kept for good, and the effect record is not. What it holds is not charged again,
+ *    whichever queue brings it.
+ * 2. The account is opened if it is new, and its currency is settled before any money moves.
+ * 3. The provider is charged through a step: its key is the same for every attempt, so the provider charges once.
+ * 4. Ledger entry, balance and effect record are committed in one transaction.
  */
+import { OnlyonceError } from '../../errors.ts';
 import { CHARGE_REQUESTED, type Charge } from '../../messages/charge.ts';
 import type { PaymentProvider } from '../../payments/payment-provider.ts';
 import { absent, equals } from '../../store/conditions.ts';
@@ -19,10 +22,24 @@ export interface ChargeResponse {
   readonly providerChargeId: string;
 }
 
+/** The ledger holds another charge under this request id: which of the two was meant, only a person can tell. */
+class ChargeConflictError extends OnlyonceError {
+  readonly code = 'CHARGE_CONFLICT';
+  readonly retryable = false;
+
+  constructor(charge: Charge, entry: Item) {
+    const booked = `${String(entry['amountMinor'])} ${String(entry['currency'])}`;
+    const asked = `${String(charge.amountMinor)} ${charge.currency}`;
+    super(`request ${charge.requestId}: account ${charge.accountId} was charged ${booked} for it, not ${asked}`);
+  }
+}
+
 export function createChargeHandler(provider: PaymentProvider): Handler<Charge> {
   return {
     contract: CHARGE_REQUESTED,
     async handle({ payload: charge }, context) {
+      const booked = await context.get(ledgerEntryKey(charge.accountId, charge.requestId));
+      if (booked !== undefined) return answerFromLedger(charge, booked);
       const currency = await openAccount(charge, context);
       if (currency !== charge.currency) {
         return rejected(`account ${charge.accountId} holds ${currency}, the charge is in ${charge.currency}`);
@@ -40,6 +57,20 @@ export function createChargeHandler(provider: PaymentProvider): Handler<Charge> 
       return { kind: 'completed', response, effects: ledgerEffects(charge, providerChargeId) };
     },
   };
+}
+
+/**
+ * The charge was made before and its record is gone, or it came through another queue: it is answered as it was then,
+ * and nothing is applied.
+ */
+function answerFromLedger(charge: Charge, entry: Item): HandlerResult {
+  const isSame = entry['amountMinor'] === charge.amountMinor && entry['currency'] === charge.currency;
+  if (!isSame) throw new ChargeConflictError(charge, entry);
+  const response: ChargeResponse = {
+    requestId: charge.requestId,
+    providerChargeId: String(entry['providerChargeId']),
+  };
+  return { kind: 'completed', response, effects: [] };
 }
 
 /**

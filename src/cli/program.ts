@@ -6,6 +6,7 @@ import { demoCommand } from './commands/demo.ts';
 import { dlqCommand } from './commands/dlq.ts';
 import { effectsCommand } from './commands/effects.ts';
 import { patternCommand } from './commands/pattern.ts';
+import { injectCommand } from './commands/inject.ts';
 import { produceCommand } from './commands/produce.ts';
 import { queuesCommand } from './commands/queues.ts';
 import { uniqueCommand } from './commands/unique.ts';
@@ -30,6 +31,7 @@ export function createProgram(): Command {
     bootstrapCommand(),
     produceCommand(),
     workCommand(),
+    injectCommand(),
     verifyCommand(),
     effectsCommand(),
     queuesCommand(),

@@ -17,15 +17,15 @@ export interface DeadLetter {
   readonly original?: string | undefined;
 }
 
-/** One letter of each message; the further copies of it are left out. */
-export function withoutCopies<Letter extends Pick<DeadLetter, 'original'>>(letters: readonly Letter[]): Letter[] {
+/** Tells the first letter of each message from further copies of it. */
+export function firstOfCopies(): (letter: Pick<DeadLetter, 'original'>) => boolean {
   const seen = new Set<string>();
-  return letters.filter(({ original }) => {
+  return ({ original }) => {
     if (original === undefined) return true;
     const isFirst = !seen.has(original);
     seen.add(original);
     return isFirst;
-  });
+  };
 }
 
 export interface ReadOptions {

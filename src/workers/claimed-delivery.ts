@@ -8,10 +8,16 @@ import type { Message } from '../messages/contract.ts';
 import type { Claim, ClaimedEffect } from '../store/effects/effect-record.ts';
 import { asReplayed } from '../store/effects/stored-value.ts';
 import { LeaseLostError } from '../store/leases/held-lease.ts';
-import { TransactionCancelledError } from '../store/transactions/transaction-writer.ts';
 import { failureOf, retryOutcome } from './failed-attempt.ts';
 import type { Handler } from './handler.ts';
-import { HandlerTimeoutError, runHandler, startTimeLimit, untilAborted, type Finished } from './handler-run.ts';
+import {
+  answerToRefusal,
+  HandlerTimeoutError,
+  runHandler,
+  startTimeLimit,
+  untilAborted,
+  type Finished,
+} from './handler-run.ts';
 import { startHeartbeat, VisibilityLostError } from './heartbeat.ts';
 import type { Outcome } from './outcome.ts';
 import type { WorkContext } from './work-context.ts';
@@ -118,11 +124,11 @@ async function commit(
     await effects.commit(effect, { status: 'REJECTED', reason: finished.reason }, context.signal);
     return { kind: 'rejected', reason: finished.reason, attempt, takenOver };
   }
-  const { response, whenRefused } = finished;
+  const { response } = finished;
   try {
     await effects.commit(effect, { status: 'COMPLETED', response, effects: finished.effects }, context.signal);
   } catch (error) {
-    const refused = error instanceof TransactionCancelledError ? whenRefused?.(error.failures) : undefined;
+    const refused = answerToRefusal(error, finished);
     if (refused === undefined) throw error;
     return commit(effect, refused, context);
   }

@@ -6,10 +6,9 @@ import { ConfigurationError } from '../errors.ts';
 import type { Message } from '../messages/contract.ts';
 import type { DirectRequest } from '../store/effects/direct-effect.ts';
 import { asReplayed } from '../store/effects/stored-value.ts';
-import { TransactionCancelledError } from '../store/transactions/transaction-writer.ts';
 import { failureOf, retryOutcome } from './failed-attempt.ts';
 import type { Handler } from './handler.ts';
-import { runHandler, startTimeLimit, untilAborted, type Finished } from './handler-run.ts';
+import { answerToRefusal, runHandler, startTimeLimit, untilAborted, type Finished } from './handler-run.ts';
 import { startHeartbeat, VisibilityLostError, type RenewableLease } from './heartbeat.ts';
 import type { Outcome } from './outcome.ts';
 import type { WorkContext } from './work-context.ts';
@@ -104,12 +103,12 @@ async function commit(
     if (answer.kind !== 'committed') return standingOutcome(answer, message);
     return { kind: 'rejected', reason: finished.reason, ...told };
   }
-  const { response, effects, whenRefused } = finished;
+  const { response, effects } = finished;
   try {
     const answer = await directEffects.commit(request, { status: 'COMPLETED', response, effects }, signal);
     if (answer.kind !== 'committed') return standingOutcome(answer, message);
   } catch (error) {
-    const refused = error instanceof TransactionCancelledError ? whenRefused?.(error.failures) : undefined;
+    const refused = answerToRefusal(error, finished);
     if (refused === undefined) throw error;
     return commit(refused, message, context);
   }

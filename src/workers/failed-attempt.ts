@@ -1,6 +1,6 @@
 /** What a failed attempt means for its message: whose fault it was, whether it counts, and when it is tried again. Pure. */
 import { BackendError, isOnlyonceError, messageOf } from '../errors.ts';
-import { TransactionCancelledError } from '../store/transactions/transaction-writer.ts';
+import { TransactionCancelledError } from '../store/transactions/transaction-failures.ts';
 import type { Outcome } from './outcome.ts';
 import { RetryLater } from './retry.ts';
 

@@ -4,6 +4,7 @@ import { OnlyonceError } from '../errors.ts';
 import type { Message } from '../messages/contract.ts';
 import type { Store } from '../store/store.ts';
 import type { TransactionAction } from '../store/transactions/transaction.ts';
+import { TransactionCancelledError } from '../store/transactions/transaction-failures.ts';
 import { withFields, type Log } from '../telemetry/log.ts';
 import type { Delivery } from './delivery.ts';
 import type { Completed, Handler, HandlerContext, HandlerResult, Rejected } from './handler.ts';
@@ -61,6 +62,16 @@ function finishedOf(result: HandlerResult, unitOfWork: readonly TransactionActio
   // Code without types may return anything; what is not understood must not be taken for done.
   if ((result.kind as unknown) === 'rejected') return result;
   throw new TypeError('a handler must return an object with kind completed, rejected or retry');
+}
+
+/**
+ * What the business makes of a refused commit: only conditions that were false are its matter. Conflicts and throttling
+ * pass by themselves, and say nothing about stock.
+ */
+export function answerToRefusal(error: unknown, { whenRefused }: Completed): Rejected | undefined {
+  if (!(error instanceof TransactionCancelledError) || error.mayBeApplied) return undefined;
+  const { failedConditions } = error;
+  return failedConditions.length === 0 ? undefined : whenRefused?.(failedConditions);
 }
 
 export interface TimeLimit {

@@ -3,7 +3,7 @@ import type { MessageContract, Message } from '../messages/contract.ts';
 import type { ConditionalUpdate, UpdateAnswer } from '../store/conditional-update.ts';
 import type { Item, ItemKey } from '../store/table.ts';
 import type { TransactionAction } from '../store/transactions/transaction.ts';
-import type { FailedAction } from '../store/transactions/transaction-writer.ts';
+import type { FailedAction } from '../store/transactions/transaction-failures.ts';
 import type { Log } from '../telemetry/log.ts';
 
 export type HandlerResult = Completed | Rejected | TryAgain;

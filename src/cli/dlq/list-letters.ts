@@ -1,6 +1,6 @@
 /** `onlyonce dlq ls`: dead letters counted by reason. */
 import { isoTime } from '../../clock.ts';
-import type { DeadLetter } from '../../queues/dead-letters.ts';
+import { firstOfCopies, type DeadLetter } from '../../queues/dead-letters.ts';
 import type { Flow } from '../../queues/topology.ts';
 import { EXIT } from '../exit-codes.ts';
 import { createOutput, textTable } from '../output.ts';
@@ -37,15 +37,14 @@ export async function listLetters(flow: Flow, flags: ListFlags): Promise<void> {
 
 async function gather(scope: LetterScope, flags: ListFlags): Promise<{ groups: Group[]; copies: number }> {
   const groups = new Map<string, Group>();
-  const seen = new Set<string>();
+  const isFirst = firstOfCopies();
   let copies = 0;
   for await (const part of scope.parts(flags.limit)) {
     for (const letter of part) {
-      if (letter.original !== undefined && seen.has(letter.original)) {
+      if (!isFirst(letter)) {
         copies += 1;
         continue;
       }
-      if (letter.original !== undefined) seen.add(letter.original);
       const group = groupOf(groups, letter);
       count(group, letter);
       if (flags.verdict !== true) continue;

@@ -1,5 +1,5 @@
 /** `onlyonce dlq redrive`: sends dead letters back to their queue, but for those whose effect is applied already. */
-import type { DeadLetter } from '../../queues/dead-letters.ts';
+import { firstOfCopies, type DeadLetter } from '../../queues/dead-letters.ts';
 import { redrive, type RedriveAction, type RedriveReport } from '../../queues/redrive.ts';
 import type { Flow } from '../../queues/topology.ts';
 import { confirm } from '../confirm.ts';
@@ -94,11 +94,9 @@ function actionFor(verdict: LetterVerdict, flags: RedriveFlags): RedriveAction {
 async function foretell(scope: LetterScope, flags: RedriveFlags, decide: Decide): Promise<void> {
   const output = createOutput(flags.json === true);
   const tally = new Tally();
-  const seen = new Set<string>();
+  const isFirst = firstOfCopies();
   for await (const part of scope.parts(MAX_LOOKED)) {
-    for (const letter of part) {
-      if (letter.original !== undefined && seen.has(letter.original)) continue;
-      if (letter.original !== undefined) seen.add(letter.original);
+    for (const letter of part.filter(isFirst)) {
       const { verdict, action } = await decide(letter);
       const isBeyond = tally.total('move') + tally.total('delete') >= flags.limit;
       tally.add(verdict, isBeyond ? 'leave' : action);

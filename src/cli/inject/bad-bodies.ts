@@ -1,8 +1,10 @@
 /** Bodies that every worker must refuse, each in another way. */
 import { classifyFault, faultName, isRetryable } from '../../aws-fault.ts';
-import type { EncodedMessage } from '../../messages/envelope.ts';
+import { toBody, type EncodedMessage } from '../../messages/envelope.ts';
+import { parseJson, type Json } from '../../messages/json.ts';
 import { MAX_MESSAGE_BYTES } from '../../messages/limits.ts';
 import { malformedBody } from '../../producers/malformed-bodies.ts';
+import { isJsonObject, type JsonObject } from '../../producers/reordered-json.ts';
 import { sendAndTell, type InjectScope } from './scope.ts';
 
 export async function injectCorrupt(scope: InjectScope): Promise<void> {
@@ -53,7 +55,7 @@ async function injectMalformed(
 ): Promise<void> {
   for (const { body, key } of scope.samples(scope.count ?? 1)) {
     if (scope.signal.aborted) return;
-    await sendAndTell(scope, { body: malformedBody(kind, envelopeOf(body)), detail, key });
+    await sendAndTell(scope, { body: toBody(malformedBody(kind, envelopeOf(body))), detail, key });
   }
 }
 
@@ -81,14 +83,20 @@ async function sendTooLarge(scope: InjectScope, { body, key }: EncodedMessage): 
   }
 }
 
-/** The envelope with a payload field that makes it as long as that. What the contract takes is far shorter. */
+/** The envelope with a field of that many bytes in its payload. */
 function padded(body: string, bytes: number): string {
   const envelope = envelopeOf(body);
-  const shortest = JSON.stringify({ ...envelope, payload: { ...asObject(envelope['payload']), padding: '' } });
-  const padding = 'x'.repeat(bytes - Buffer.byteLength(shortest));
-  return JSON.stringify({ ...envelope, payload: { ...asObject(envelope['payload']), padding } });
+  const withPadding = (padding: string): string =>
+    toBody(JSON.stringify({ ...envelope, payload: { ...objectOf(envelope['payload']), padding } }));
+  return withPadding('x'.repeat(bytes - Buffer.byteLength(withPadding(''))));
 }
 
 function envelopeOf(body: string): JsonObject {
-  return asObject(parse(body));
+  const json = parseJson(body);
+  return objectOf(json.kind === 'parsed' ? json.value : undefined);
+}
+
+function objectOf(value: Json | undefined): JsonObject {
+  if (value !== undefined && isJsonObject(value)) return value;
+  throw new TypeError('invariant: a valid message and its payload are JSON objects');
 }

@@ -16,7 +16,7 @@ export function openJournal(file: string): InjectJournal {
     write(line) {
       const text = Buffer.from(`${isTorn ? '\n' : ''}${JSON.stringify(line)}\n`);
       isTorn = true;
-      for (let written = 0; written < text.length; ) written += writeSync(descriptor, text, written);
+      for (let written = 0; written < text.length;) written += writeSync(descriptor, text, written);
       isTorn = false;
       fsyncSync(descriptor);
     },

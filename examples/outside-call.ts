@@ -12,8 +12,10 @@ export function createMailHandler(mailer: Mailer): Handler<PointsEarned> {
     async handle({ payload: { purchaseId, memberId, points } }, context) {
       // Made once per key as far as the mailer helps: `call.idempotencyKey` is the same for every attempt, and the
       // result is stored, so that a later attempt does not ask again.
-      const { mailId } = await context.step('mail', { idempotentForMs: 86_400_000 }, (call) =>
-        mailer.send(memberId, `${String(points)} points for you`, call),
+      const { mailId } = await context.step(
+        'mail',
+        (call) => mailer.send(memberId, `${String(points)} points for you`, call),
+        { idempotentForMs: 86_400_000 },
       );
       const item = { PK: `MEMBER#${memberId}`, SK: `MAIL#${purchaseId}`, mailId };
       const effects = [{ kind: 'put' as const, label: 'mail', item, condition: conditions.absent() }];

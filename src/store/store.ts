@@ -8,6 +8,7 @@ import { repeatedUpdate, type ConditionalUpdate, type UpdateAnswer, type UpdateT
 import { createTable, type TableReport } from './create-table.ts';
 import { createDirectEffects, type DirectEffects } from './effects/direct-effect.ts';
 import { createEffectRecords, type EffectRecords } from './effects/effect-record.ts';
+import { resolveStep, type ResolveAnswer, type StepResolution } from './effects/resolve-step.ts';
 import { checkedLeaseOptions, type LeaseOptions } from './leases/lease-options.ts';
 import { createLeases, type Leases } from './leases/leases.ts';
 import type { Item, ItemKey } from './table.ts';
@@ -75,6 +76,8 @@ export interface Store {
   locks(options?: LockOptions): Locks;
   leases(options?: LeaseOptions): Leases;
   effectRecords(options?: LeaseOptions): EffectRecords;
+  /** An operator's word on a step of which nobody can tell whether it was done. */
+  resolveStep(resolution: StepResolution): Promise<ResolveAnswer>;
   /** Effects that are DynamoDB writes only: one request for record and effects. */
   directEffects(options?: LeaseOptions): DirectEffects;
   close(): void;
@@ -122,6 +125,7 @@ export function createStore(options: StoreOptions = {}): Store {
       const deps = leaseDependencies(lease);
       return createEffectRecords({ ...deps, leases: createLeases(deps), transactions, retentionDays });
     },
+    resolveStep: (resolution) => resolveStep(documents, resolution),
     directEffects(lease) {
       const { maxClockSkewMs } = checkedLeaseOptions(lease);
       return createDirectEffects({ ...documents, transactions, retentionDays, maxClockSkewMs });

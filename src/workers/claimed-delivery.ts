@@ -22,7 +22,7 @@ import { startHeartbeat, VisibilityLostError } from './heartbeat.ts';
 import type { Outcome } from './outcome.ts';
 import type { WorkContext } from './work-context.ts';
 import { standingOutcome } from './standing.ts';
-import { createSteps, type Steps } from './steps.ts';
+import { createSteps, StepUnknownError, type Steps } from './steps.ts';
 
 export async function claimAndWork(
   handler: Handler<unknown>,
@@ -108,7 +108,7 @@ function handle(
       signal: context.signal,
       deadlineMs: context.deadlineMs,
       lease: { fencingToken: lease.grant.fencingToken, remainingMs: () => lease.remainingMs() },
-      step: (name, step, call) => context.steps.run(name, step, call),
+      step: (name, call, step) => context.steps.run(name, call, step),
     }),
   );
 }
@@ -150,6 +150,7 @@ async function giveBack(
       error: failure.error,
       inDoubt: context.isInDoubt,
       startAfresh: isLast || !failure.countsAsAttempt,
+      ...(error instanceof StepUnknownError && { unknownStep: error.step }),
     });
     if (!released) return { kind: 'lost', reason: 'stolen' };
   } catch (fault) {

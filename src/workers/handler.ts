@@ -45,9 +45,25 @@ export interface StepCall {
   readonly signal: AbortSignal;
 }
 
-export interface StepOptions {
-  /** How long the outside system answers a repeated idempotency key with its first answer. Unit: ms. */
-  readonly idempotentForMs: number;
+/** What the outside system says about an earlier call. */
+export type Reconciled<Result> =
+  | { readonly kind: 'done'; readonly result: Result }
+  | { readonly kind: 'notDone' }
+  /** It cannot tell, or not yet. */
+  | { readonly kind: 'unknown' };
+
+/**
+ * How a call that may have been made is told from one that was not. With neither option a call in doubt is parked for an
+ * operator (`onlyonce effects resolve`).
+ */
+export interface StepOptions<Result> {
+  /**
+   * How long the outside system answers a repeated idempotency key with its first answer; meanwhile the call is repeated.
+   * Unit: ms. @defaultValue it does not: the call is marked before it leaves, one more request, and never repeated blindly
+   */
+  readonly idempotentForMs?: number;
+  /** Asks the outside system what became of the call, by the same idempotency key. @defaultValue it cannot be asked */
+  readonly reconcile?: (call: StepCall) => Promise<Reconciled<Result>>;
 }
 
 /** Writes that are committed together with the effect record, all or nothing. */
@@ -81,11 +97,12 @@ export interface HandlerContext {
   readonly lease: WorkLease | undefined;
   /**
    * Makes one call to an outside system and remembers its result, so that a later attempt does not repeat it.
-   * @throws {StepUnknownError} when an earlier attempt may have made the call and the outside system has forgotten its
-   * key by now: repeating it could make the effect twice.
+   * @param call throws {@link StepRefused} when the outside system has surely done nothing.
+   * @throws {StepUnknownError} when an earlier attempt may have made the call, repeating it could make the effect twice,
+   * and nobody can be asked.
    * @throws {ConfigurationError} in a direct handler: it runs once for each duplicate, and so would the call.
    */
-  step<Result>(name: string, options: StepOptions, call: (call: StepCall) => Promise<Result>): Promise<Result>;
+  step<Result>(name: string, call: (call: StepCall) => Promise<Result>, options?: StepOptions<Result>): Promise<Result>;
   /** A strongly consistent read. */
   get(key: ItemKey): Promise<Item | undefined>;
   /** A write outside the transaction: only for what is harmless when it happens without the effects, or twice. */

@@ -191,10 +191,11 @@ test('refuses an outside step with an error that says what to do, and dead-lette
   const bench = await lab.open();
   let isCalled = false;
   const handler = directly(async (_note, context) => {
-    await context.step('charge', { idempotentForMs: 1_000 }, () => {
+    const call = (): Promise<number> => {
       isCalled = true;
       return Promise.resolve(1);
-    });
+    };
+    await context.step('charge', call, { idempotentForMs: 1_000 });
     return { kind: 'completed' };
   });
   const run = bench.run({ handlers: [handler] });

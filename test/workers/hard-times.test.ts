@@ -150,7 +150,7 @@ test('a response and a step result look the same the first time and every time a
     retryBackoff: { baseMs: 1, capMs: 1 },
     handlers: [
       noteHandler(async (_message, context) => {
-        seen.push(await context.step('when', { idempotentForMs: 86_400_000 }, () => Promise.resolve(new Date(0))));
+        seen.push(await context.step('when', () => Promise.resolve(new Date(0)), { idempotentForMs: 86_400_000 }));
         if (context.attempt === 1) throw new Error('again');
         return { ...EMPTY, response: { at: new Date(0), gone: undefined } };
       }),

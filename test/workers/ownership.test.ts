@@ -118,7 +118,7 @@ test('L9 a stopped process that was taken over from makes no outside call when i
         await stall.promise;
       }
       const call = (): Promise<number> => Promise.resolve(calls.push(name));
-      await step('call', { idempotentForMs: 3_600_000 }, call).catch((error: unknown) => {
+      await step('call', call, { idempotentForMs: 3_600_000 }).catch((error: unknown) => {
         lateErrors.add(error);
         throw error;
       });

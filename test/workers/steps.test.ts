@@ -180,10 +180,11 @@ test('does not repeat a call whose result was too large to keep once its key is 
   const clock = new TestClock();
   let calls = 0;
   const handler = noteHandler(async (_message, { step, attempt }) => {
-    await step('fetch', { idempotentForMs: DAY_MS }, () => {
+    const fetchMuch = (): Promise<string> => {
       calls += 1;
       return Promise.resolve('x'.repeat(100_000));
-    });
+    };
+    await step('fetch', fetchMuch, { idempotentForMs: DAY_MS });
     clock.setAhead(DAY_MS);
     throw new Error(`attempt ${String(attempt)}`);
   });
@@ -204,10 +205,11 @@ test.each([
   const calls: string[] = [];
   const handler = noteHandler(async (_message, { step }) => {
     for (const name of names) {
-      await step(name, { idempotentForMs: DAY_MS }, () => {
+      const call = (): Promise<void> => {
         calls.push(name);
         return Promise.resolve();
-      });
+      };
+      await step(name, call, { idempotentForMs: DAY_MS });
     }
     return { kind: 'completed', response: null, effects: [] };
   });

@@ -58,6 +58,8 @@ export interface ClaimedEffect {
   /** What the last failed attempt reported. */
   readonly lastError: string | undefined;
   stepResult(step: string): StoredValue | undefined;
+  /** When an earlier attempt marked that it begins this step. */
+  stepStartedAtMs(step: string): number | undefined;
   /** Keeps the record within what DynamoDB takes. */
   readonly stepBudget: StepBudget;
 }
@@ -76,6 +78,8 @@ export interface FailedAttempt {
   readonly inDoubt: boolean;
   /** Forgets the attempts: the message is dead-lettered, and whoever redrives it wants to see it tried again. */
   readonly startAfresh: boolean;
+  /** The step of which nobody can tell whether it was done, until an operator says so. */
+  readonly unknownStep?: string;
 }
 
 export interface EffectRecords {
@@ -87,6 +91,12 @@ export interface EffectRecords {
    * @throws {LeaseLostError} @throws {UnstorableValueError} when the result has no JSON.
    */
   storeStep(effect: ClaimedEffect, step: string, result: unknown): Promise<Kept>;
+  /**
+   * Marks that a step begins, before its call leaves: for calls that must not be repeated. @throws {LeaseLostError}
+   */
+  startStep(effect: ClaimedEffect, step: string): Promise<void>;
+  /** Takes the mark off: the outside system has refused, and nothing happened. @throws {LeaseLostError} */
+  unstartStep(effect: ClaimedEffect, step: string): Promise<void>;
   /**
    * Completes the record and applies the effects, all or nothing.
    * @throws {LeaseLostError} when another holds the record: nothing was applied by this call.
@@ -146,6 +156,19 @@ export function createEffectRecords(deps: EffectRecordDependencies): EffectRecor
     return 'json' in stored ? 'whole' : 'digest';
   }
 
+  async function updateHeld(effect: ClaimedEffect, change: Change): Promise<void> {
+    await effect.lease.ensureHeld();
+    const { grant } = effect.lease;
+    const answer = await repeatedUpdate(deps, { key: grant.key, change, condition: heldBy(grant) });
+    if (answer.kind === 'refused') throw effect.lease.lose(answer.item);
+  }
+
+  const startStep = (effect: ClaimedEffect, step: string): Promise<void> =>
+    updateHeld(effect, { set: { [`startedSteps.${step}`]: deps.clock.nowMs() } });
+
+  const unstartStep = (effect: ClaimedEffect, step: string): Promise<void> =>
+    updateHeld(effect, { remove: [`startedSteps.${step}`] });
+
   async function commit(effect: ClaimedEffect, verdict: Verdict, signal?: AbortSignal): Promise<void> {
     await effect.lease.ensureHeld();
     const change = verdictChange(verdict, deps.clock.nowMs(), ttlFromNow());
@@ -171,13 +194,18 @@ export function createEffectRecords(deps: EffectRecordDependencies): EffectRecor
 
   function release(effect: ClaimedEffect, failure: FailedAttempt, signal?: AbortSignal): Promise<boolean> {
     const change = {
-      set: { status: 'FAILED', lastError: shortened(failure.error), ttl: ttlFromNow() },
+      set: {
+        status: 'FAILED',
+        lastError: shortened(failure.error),
+        ttl: ttlFromNow(),
+        ...(failure.unknownStep !== undefined && { unknownStep: failure.unknownStep }),
+      },
       remove: [...(failure.startAfresh ? ['attempts'] : []), ...(failure.inDoubt ? [] : ['inDoubtSinceMs'])],
     };
     return effect.lease.release(change, signal);
   }
 
-  return { claim, storeStep, commit, release };
+  return { claim, storeStep, startStep, unstartStep, commit, release };
 }
 
 const RECORD_LABEL = 'effect record';
@@ -214,6 +242,7 @@ function claimChange(payloadHash: string | undefined, nowMs: number, ttl: number
       inDoubtSinceMs: ifAbsent(nowMs),
       doubtBeforeMs: previous('inDoubtSinceMs', NO_DOUBT),
       steps: ifAbsent({}),
+      startedSteps: ifAbsent({}),
       ttl,
     },
   };
@@ -239,8 +268,8 @@ export function readRefusal(
 }
 
 function claimedEffect(lease: HeldLease, item: Item): ClaimedEffect {
-  const steps = item['steps'];
-  const results = new Map<string, unknown>(Object.entries(typeof steps === 'object' && steps !== null ? steps : {}));
+  const results = mapOf(item['steps']);
+  const started = mapOf(item['startedSteps']);
   return {
     lease,
     attempt: numberOf(item['attempts'], 1),
@@ -248,8 +277,13 @@ function claimedEffect(lease: HeldLease, item: Item): ClaimedEffect {
     inDoubtSinceMs: item['doubtBeforeMs'] === NO_DOUBT ? undefined : numberOf(item['doubtBeforeMs'], 0),
     lastError: typeof item['lastError'] === 'string' ? item['lastError'] : undefined,
     stepResult: (step) => results.get(step) as StoredValue | undefined,
+    stepStartedAtMs: (step) => (started.has(step) ? numberOf(started.get(step), 0) : undefined),
     stepBudget: new StepBudget(results),
   };
+}
+
+function mapOf(attribute: unknown): Map<string, unknown> {
+  return new Map(Object.entries(typeof attribute === 'object' && attribute !== null ? attribute : {}));
 }
 
 function isOwnCommit(item: Item | undefined, lease: HeldLease): boolean {

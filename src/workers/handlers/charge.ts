@@ -46,9 +46,9 @@ export function createChargeHandler(provider: PaymentProvider): Handler<Charge> 
       }
       const result = await context.step(
         'provider-charge',
-        { idempotentForMs: provider.idempotencyWindowMs },
         ({ idempotencyKey, signal }) =>
           provider.charge({ ...charge, reference: charge.requestId, idempotencyKey }, { signal }),
+        { idempotentForMs: provider.idempotencyWindowMs },
       );
       if (result.kind === 'declined') return rejected(`the payment provider declined: ${result.reason}`);
 

@@ -31,11 +31,11 @@ export function createProgram(): Command {
     bootstrapCommand(),
     produceCommand(),
     workCommand(),
-    injectCommand(),
     verifyCommand(),
     effectsCommand(),
     queuesCommand(),
     dlqCommand(),
+    injectCommand(),
     patternCommand(),
     uniqueCommand(),
   ];

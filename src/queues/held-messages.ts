@@ -1,16 +1,16 @@
 /**
  * Messages that are looked at and not settled yet. They stay hidden for as long as that takes, since on a queue the only
  * way to get past a message is to hide it, and in the end they are shown again. Should this process die, they show
- * themselves within a minute.
+ * themselves after half a minute.
  */
 import type { Message as SqsMessage, SQSClient } from '@aws-sdk/client-sqs';
 import type { Clock } from '../clock.ts';
 import { hideMessages, receiveMessages } from './queue-messages.ts';
 
 /** How long a message is hidden at a time. Unit: s. */
-export const LOOK_SECONDS = 60;
+export const LOOK_SECONDS = 30;
 /** What is left of that when it is hidden anew. */
-const RENEW_BELOW_MS = 30_000;
+const RENEW_BELOW_MS = 15_000;
 
 interface Held {
   readonly receiptHandle: string;

@@ -53,7 +53,10 @@ const MAX_LOOKED = 10_000;
 /** While waiting for its turn, a run sees to what it hides as often as this. Unit: ms. */
 const KEEP_EVERY_MS = 5_000;
 
-/** Throws what the queue throws; what was looked at is shown again before. Then, too, the run can be repeated. */
+/**
+ * @remarks On a FIFO queue a letter that is left hides those behind it in its group from the same run.
+ * @throws what the queue throws; what was looked at is shown again before. Then, too, the run can be repeated.
+ */
 export async function redrive<Decision extends RedriveDecision>(
   client: SQSClient,
   urls: { readonly from: string; readonly to: string },
@@ -64,7 +67,7 @@ export async function redrive<Decision extends RedriveDecision>(
   try {
     end = await run.toTheEnd();
   } catch (error) {
-    // What went wrong first is what people must hear of; unseen letters show themselves within a minute.
+    // What went wrong first is what people must hear of; letters show themselves after half a minute.
     await run.held.showAll().catch(() => undefined);
     throw error;
   }

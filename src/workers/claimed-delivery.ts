@@ -2,7 +2,6 @@
  * Claimed commit: claim the key, work under one heartbeat, commit record and effects in one transaction. The handler runs
  * for one delivery at a time and may make outside calls as steps.
  */
-import { messageOf } from '../errors.ts';
 import { sleep } from '../clock.ts';
 import type { Message } from '../messages/contract.ts';
 import type { Claim, ClaimedEffect } from '../store/effects/effect-record.ts';
@@ -36,7 +35,7 @@ export async function claimAndWork(
     claim = await deps.effects.claim({ queue, key: message.key, payloadHash: message.payloadHash, holder: name });
   } catch (error) {
     // Without the record nobody can tell what was done: the handler must not start.
-    return { kind: 'retry', error: messageOf(error), attempt: delivery.receiveCount, isStoreFault: true };
+    return retryOutcome(failureOf(error), delivery.receiveCount, deps.options);
   }
   if (claim.kind !== 'claimed') return standingOutcome(claim, message);
   return work({ handler, message, effect: claim.effect }, context);
@@ -59,6 +58,7 @@ async function work(claimed: Work, context: WorkContext): Promise<Outcome> {
     receiptHandle: delivery.receiptHandle,
     acknowledger: deps.acknowledger,
     heartbeatMs: options.lease.heartbeatMs,
+    leaseCountsMs: options.lease.leaseMs + options.lease.maxClockSkewMs,
     visibilityTimeoutSeconds: options.visibilityTimeoutSeconds,
     clock,
     random,
@@ -82,7 +82,8 @@ async function work(claimed: Work, context: WorkContext): Promise<Outcome> {
       await heartbeat.stop();
       if (!(await endsInTime(running, effect, context))) return { kind: 'lost', reason: 'timeout' };
     }
-    return await giveBack(effect, signal.aborted ? signal.reason : error, { ...context, isInDoubt: steps.isInDoubt });
+    const cause: unknown = signal.aborted ? signal.reason : error;
+    return await giveBack(effect, cause, { ...context, isInDoubt: steps.isInDoubt, payloadHash: message.payloadHash });
   } finally {
     timeLimit.cancel();
     await heartbeat.stop();
@@ -140,7 +141,7 @@ async function commit(
 async function giveBack(
   effect: ClaimedEffect,
   error: unknown,
-  context: WorkContext & { readonly isInDoubt: boolean },
+  context: WorkContext & { readonly isInDoubt: boolean; readonly payloadHash: string },
 ): Promise<Outcome> {
   const { options, effects } = context.deps;
   const failure = failureOf(error);
@@ -156,9 +157,13 @@ async function giveBack(
   } catch (fault) {
     // The lease ends by itself; until then the message meets a busy key and waits.
     options.log.warn({ err: fault, key: effect.lease.grant.key.PK }, 'the effect record could not be given back');
+    // Dead-lettered only once the record is free: whoever redrives it would meet its used-up attempts.
+    if (isLast) return retryOutcome({ ...failure, countsAsAttempt: false }, context.delivery.receiveCount, options);
   }
-  if (isLast) return { kind: 'exhausted', error: failure.error, attempts: effect.attempt };
-  return retryOutcome(failure, failure.countsAsAttempt ? effect.attempt : context.delivery.receiveCount);
+  if (isLast) {
+    return { kind: 'exhausted', error: failure.error, attempts: effect.attempt, payloadHash: context.payloadHash };
+  }
+  return retryOutcome(failure, failure.countsAsAttempt ? effect.attempt : context.delivery.receiveCount, options);
 }
 
 function isTimeout(signal: AbortSignal): boolean {

@@ -119,17 +119,18 @@ async function commit(
 async function fail(error: unknown, message: Message, context: CommitContext): Promise<Outcome> {
   const { deps, request, delivery } = context;
   const failure = failureOf(error);
-  if (!failure.countsAsAttempt) return retryOutcome(failure, delivery.receiveCount);
+  if (!failure.countsAsAttempt) return retryOutcome(failure, delivery.receiveCount, deps.options);
   try {
     const answer = await deps.directEffects.fail(request, failure.error);
     // Another delivery was faster: its answer is this one's answer.
     if (answer.kind !== 'failed') return standingOutcome(answer, message);
     const { attempts } = answer;
-    if (!failure.isHopeless && attempts < deps.options.maxAttempts) return retryOutcome(failure, attempts);
+    if (!failure.isHopeless && attempts < deps.options.maxAttempts)
+      return retryOutcome(failure, attempts, deps.options);
     await deps.directEffects.startAfresh(request);
-    return { kind: 'exhausted', error: failure.error, attempts };
+    return { kind: 'exhausted', error: failure.error, attempts, payloadHash: message.payloadHash };
   } catch (fault) {
     deps.options.log.warn({ err: fault, key: message.key }, 'the failed attempt could not be counted');
-    return retryOutcome(failure, delivery.receiveCount);
+    return retryOutcome(failure, delivery.receiveCount, deps.options);
   }
 }

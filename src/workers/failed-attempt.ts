@@ -2,6 +2,7 @@
 import { BackendError, isOnlyonceError, messageOf } from '../errors.ts';
 import { TransactionCancelledError } from '../store/transactions/transaction-failures.ts';
 import type { Outcome } from './outcome.ts';
+import { retryAfterOf, type RetryPolicy } from './retry-policy.ts';
 import { RetryLater } from './retry.ts';
 
 export interface Failure {
@@ -13,8 +14,8 @@ export interface Failure {
   readonly isStoreFault: boolean;
   /** True when no later attempt can succeed. */
   readonly isHopeless: boolean;
-  /** What the handler asked for. Unit: ms. */
-  readonly retryAfterMs: number | undefined;
+  /** What was thrown. */
+  readonly cause: unknown;
 }
 
 export function failureOf(error: unknown): Failure {
@@ -25,7 +26,7 @@ export function failureOf(error: unknown): Failure {
     countsAsAttempt: error instanceof RetryLater ? error.countsAsAttempt : !isStoreFault,
     isStoreFault,
     isHopeless: !isStoreFault && isOnlyonceError(error) && !error.retryable,
-    retryAfterMs: error instanceof RetryLater ? error.retryAfterMs : undefined,
+    cause: error,
   };
 }
 
@@ -35,14 +36,16 @@ function isFaultOfStore(error: unknown): boolean {
   return error instanceof BackendError && error.reason !== 'validation';
 }
 
-/** The outcome of a failure that is tried again. */
-export function retryOutcome(failure: Failure, attempt: number): Outcome {
-  const { error, isStoreFault, retryAfterMs } = failure;
+/** The outcome of a failure that is tried again, after what its error or the worker's policy asks for. */
+export function retryOutcome(failure: Failure, attempt: number, policy: RetryPolicy): Outcome {
+  const { error, isStoreFault, countsAsAttempt } = failure;
+  const retryAfterMs = retryAfterOf(failure.cause, attempt, policy);
   return {
     kind: 'retry',
     error,
     attempt,
     ...(isStoreFault && { isStoreFault }),
+    ...(!countsAsAttempt && { countsAsAttempt }),
     ...(retryAfterMs !== undefined && { retryAfterMs }),
   };
 }

@@ -47,7 +47,7 @@ function decode(delivery: Delivery, options: ResolvedWorkerOptions): DecodedMess
     return decodeMessage(delivery.body, contracts);
   } catch (error) {
     // Contracts are the user's code: one that throws must not leave the message without an outcome.
-    return { kind: 'retry', error: messageOf(error), attempt: delivery.receiveCount };
+    return { kind: 'retry', error: messageOf(error), attempt: delivery.receiveCount, countsAsAttempt: false };
   }
 }
 

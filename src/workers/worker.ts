@@ -58,7 +58,7 @@ export function createWorker(workerOptions: WorkerOptions): Worker {
   const options = resolveWorkerOptions(workerOptions);
   const hub = createEventHub(options.events);
   const scheduler = createScheduler(options.concurrency);
-  const intake = createIntake({ options, pipeline: createPipeline(options), scheduler, hub });
+  const intake = createIntake({ options, pipeline: createPipeline(options, scheduler), scheduler, hub });
   let poller: Poller | undefined;
   let starting: Promise<void> | undefined;
   let stopping: Promise<StopReport> | undefined;
@@ -109,8 +109,8 @@ export function createWorker(workerOptions: WorkerOptions): Worker {
 /** A quiet worker has time: its open poll may bring messages, which are given back. */
 const NEVER: AbortSignal = new AbortController().signal;
 
-function createPipeline(options: ResolvedWorkerOptions): PipelineDependencies {
-  const { client, queueUrl, deadLetterQueueUrl, queue, store, deleteBatchWindowMs } = options;
+function createPipeline(options: ResolvedWorkerOptions, scheduler: Scheduler): PipelineDependencies {
+  const { client, queueUrl, deadLetterQueueUrl, queue, store, deleteBatchWindowMs, name: worker } = options;
   const { clock, random } = store;
   return {
     options,
@@ -123,8 +123,9 @@ function createPipeline(options: ResolvedWorkerOptions): PipelineDependencies {
       random,
       batchWindowMs: deleteBatchWindowMs,
       visibilityAnswerMs: options.lease.heartbeatMs,
+      inFlight: () => scheduler.running().length,
     }),
-    deadLetters: createDeadLetters({ client, deadLetterQueueUrl, queue, store, clock, random }),
+    deadLetters: createDeadLetters({ client, deadLetterQueueUrl, queue, store, clock, random, worker }),
   };
 }
 

@@ -25,12 +25,15 @@ test('dlq ls counts dead letters by reason', async () => {
 
   // Assert
   expect([asJson.code, asText.code]).toEqual([0, 0]);
+  const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT/) as string;
   expect(asJson.json().toSorted(byReason)).toEqual([
-    { reason: 'conflict', count: 1 },
-    { reason: 'invalid', count: 2 },
+    { reason: 'conflict', count: 1, oldest: time, newest: time },
+    { reason: 'invalid', count: 2, oldest: time, newest: time },
   ]);
-  expect(asText.stdout).toMatch(/^reason +count$/m);
-  expect(asText.stdout).toMatch(/^invalid +2$/m);
+  const [{ oldest = '', newest = '' } = {}] = asJson.json<Record<string, string>>().filter(isInvalid);
+  expect(oldest <= newest).toBe(true);
+  expect(asText.stdout).toMatch(/^reason +count +oldest +newest$/m);
+  expect(asText.stdout).toMatch(/^invalid +2 +\d{4}-\S+ +\d{4}-\S+$/m);
 });
 
 test('dlq ls and dlq redrive count the copies of one message once, and dlq show tells all that its notice does', async () => {
@@ -114,8 +117,8 @@ test('dlq redrive --dry-run says how many would move and moves none', async () =
   const some = await scene.run(['dlq', 'redrive', 'charges', '--dry-run', '--json', '--reason', 'conflict']);
 
   // Assert
-  expect(all.json()).toEqual([{ wouldMove: 3 }]);
-  expect(some.json()).toEqual([{ wouldMove: 1 }]);
+  expect(all.json()).toMatchObject([{ wouldMove: 3, wouldDelete: 0, wouldLeave: 0 }]);
+  expect(some.json()).toMatchObject([{ wouldMove: 1, wouldDelete: 0, wouldLeave: 2 }]);
   expect(await scene.deadLetterDepth()).toBe(3);
   expect(await scene.depth()).toBe(0);
 });
@@ -150,8 +153,8 @@ test('dlq redrive --reason moves those letters alone, and a redriven conflict is
   const outcome = await worker.event({ event: 'outcome', key: requestId });
 
   // Assert
-  expect(end.json()).toEqual([{ moved: 1 }]);
-  expect(left.json()).toEqual([{ reason: 'invalid', count: 2 }]);
+  expect(end.json()).toMatchObject([{ moved: 1, left: 2 }]);
+  expect(left.json()).toMatchObject([{ reason: 'invalid', count: 2 }]);
   expect(outcome).toMatchObject({ outcome: 'conflict' });
   expect(await scene.ledger(requestId)).toHaveLength(1);
 });
@@ -168,9 +171,9 @@ test('dlq redrive moves what it said it would, also letters whose reason is kept
   const done = await scene.run(['dlq', 'redrive', 'charges', '--yes', ...flags]);
 
   // Assert
-  expect(listed.json()).toEqual([{ reason: 'invalid', count: 1 }]);
-  expect(planned.json()).toEqual([{ wouldMove: 1 }]);
-  expect(done.json()).toEqual([{ moved: 1 }]);
+  expect(listed.json()).toMatchObject([{ reason: 'invalid', count: 1 }]);
+  expect(planned.json()).toMatchObject([{ wouldMove: 1 }]);
+  expect(done.json()).toMatchObject([{ moved: 1 }]);
 });
 
 test('dlq redrive brings an exhausted charge back with a fresh count of attempts', async () => {
@@ -285,6 +288,10 @@ async function settle(scene: Scene, bodies: readonly string[]): Promise<string[]
 
 function bodyOf(charge: ReturnType<Scene['charge']>): string {
   return JSON.stringify({ type: 'charge.requested', version: 1, key: charge.requestId, payload: charge });
+}
+
+function isInvalid({ reason }: Record<string, unknown>): boolean {
+  return reason === 'invalid';
 }
 
 function byReason(left: Record<string, unknown>, right: Record<string, unknown>): number {

@@ -76,7 +76,18 @@ test('help and version are data and exit with 0, a bare command group is a usage
 
   // Assert
   expect(help).toMatchObject({ code: 0, stderr: '' });
-  for (const command of ['demo', 'up', 'bootstrap', 'produce', 'work', 'verify', 'effects', 'queues', 'dlq']) {
+  for (const command of [
+    'demo',
+    'up',
+    'bootstrap',
+    'produce',
+    'work',
+    'verify',
+    'effects',
+    'queues',
+    'dlq',
+    'inject',
+  ]) {
     expect(help.stdout).toMatch(new RegExp(`^ {2}${command} `, 'm'));
   }
   expect(version.stdout).toMatch(/^\d+\.\d+\.\d+\n$/);

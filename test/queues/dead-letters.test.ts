@@ -1,6 +1,7 @@
 import {
-  ReceiveMessageCommand,
   SendMessageCommand,
+  type ChangeMessageVisibilityBatchCommandInput,
+  type ChangeMessageVisibilityBatchCommandOutput,
   type MessageAttributeValue,
   type SQSClient,
 } from '@aws-sdk/client-sqs';
@@ -9,9 +10,10 @@ import { startLocalBackends, type LocalBackends } from '../../src/local/backends
 import { createQueueClient } from '../../src/queues/client.ts';
 import { createQueuePair } from '../../src/queues/create-queues.ts';
 import { NOTICE_ATTRIBUTE, type DeadLetterNotice } from '../../src/queues/dead-letter-notice.ts';
-import { readDeadLetters, redrive } from '../../src/queues/dead-letters.ts';
-import { readDepth, totalOf } from '../../src/queues/depth.ts';
-import { interceptCommand, serviceError } from '../support/worker-faults.ts';
+import { eachDeadLetter, firstOfCopies, readDeadLetters } from '../../src/queues/dead-letters.ts';
+import { readDepth } from '../../src/queues/depth.ts';
+import { interceptCommand } from '../support/worker-faults.ts';
+import { JumpingClock } from './jumping-clock.ts';
 
 const LOCAL = { region: 'us-east-1', credentials: { accessKeyId: 'test', secretAccessKey: 'test' } };
 
@@ -53,18 +55,6 @@ async function queuesWith(bodies: readonly string[]) {
   return { from, to };
 }
 
-async function receiveAll(url: string) {
-  const command = new ReceiveMessageCommand({
-    QueueUrl: url,
-    MaxNumberOfMessages: 10,
-    MessageAttributeNames: ['All'],
-  });
-  const { Messages = [] } = await client.send(command);
-  return Messages.map(({ Body = '', MessageAttributes = {} }) => `${Body}: ${Object.keys(MessageAttributes).join()}`);
-}
-
-const everything = { limit: 100, accepts: () => true, onMoved: () => undefined };
-
 test('looks at every dead letter, with its notice if it has one, and leaves all visible', async () => {
   const { from } = await queuesWith([
     'ours 1',
@@ -91,70 +81,44 @@ test('looks at no more dead letters than asked for', async () => {
   expect(await readDepth(client, from)).toMatchObject({ visible: 3 });
 });
 
-test('redrives each dead letter once, with its own attributes and without our notice', async () => {
-  const { from, to } = await queuesWith(['ours 1', 'moved by SQS']);
-  const moved: string[] = [];
-
-  const count = await redrive(client, { from, to }, { ...everything, onMoved: ({ body }) => moved.push(body) });
-
-  expect([count, moved.toSorted()]).toEqual([2, ['moved by SQS', 'ours 1']]);
-  expect((await receiveAll(to)).toSorted()).toEqual(['moved by SQS: trace', 'ours 1: trace']);
-  expect(totalOf(await readDepth(client, from))).toBe(0);
-});
-
-test('redrives only what is accepted, up to the limit, and leaves the rest visible', async () => {
-  const { from, to } = await queuesWith(['ours 1', 'other 1', 'ours 2', 'other 2', 'ours 3']);
-  const accepts = ({ body }: { body: string }): boolean => body.startsWith('ours');
-
-  const count = await redrive(client, { from, to }, { ...everything, limit: 2, accepts });
-
-  expect(count).toBe(2);
-  expect(await readDepth(client, to)).toMatchObject({ visible: 2 });
-  expect(await readDepth(client, from)).toEqual({ visible: 3, inFlight: 0, delayed: 0 });
-});
-
-test('keeps a dead letter whose copy was not taken, and shows what it passed over', async () => {
-  const { from, to } = await queuesWith(['other', 'ours']);
-  const faulty = createQueueClient({ ...LOCAL, endpoint: backends.sqsEndpoint });
-  interceptCommand(faulty, 'SendMessageCommand', () => Promise.reject(serviceError('AccessDenied', 403)));
-  const accepts = ({ body }: { body: string }): boolean => body === 'ours';
-
-  await expect(redrive(faulty, { from, to }, { ...everything, accepts })).rejects.toMatchObject({
-    name: 'AccessDenied',
-  });
-
-  faulty.destroy();
-  expect(await readDepth(client, from)).toMatchObject({ visible: 1, inFlight: 1 });
-  expect(totalOf(await readDepth(client, to))).toBe(0);
-});
-
-test('leaves alone what a running worker dead-letters again during the redrive', async () => {
-  // Arrange: whatever comes back to the queue is dead-lettered again at once, as a worker does with a bad message.
-  const { from, to } = await queuesWith(['ours a', 'ours b']);
-  const worker = createQueueClient({ ...LOCAL, endpoint: backends.sqsEndpoint });
-  worker.middlewareStack.add(
-    (next) => async (args) => {
-      const answer = await next(args);
-      const { QueueUrl, MessageBody } = args.input as { QueueUrl?: string; MessageBody?: string };
-      if (QueueUrl !== to || MessageBody === undefined) return answer;
-      const { MessageId } = answer.output as { MessageId?: string };
-      const again = JSON.stringify({ ...notice, messageId: MessageId });
-      const attributes = { [NOTICE_ATTRIBUTE]: { DataType: 'String', StringValue: again } };
-      await client.send(new SendMessageCommand({ QueueUrl: from, MessageBody, MessageAttributes: attributes }));
-      return answer;
+test('hides what it looks at for as long as that takes', async () => {
+  // Arrange
+  const { from } = await queuesWith(['a', 'b', 'c']);
+  const clock = new JumpingClock();
+  const hidden: number[] = [];
+  interceptCommand<ChangeMessageVisibilityBatchCommandInput, ChangeMessageVisibilityBatchCommandOutput>(
+    client,
+    'ChangeMessageVisibilityBatchCommand',
+    (input, send) => {
+      if (input.QueueUrl === from) hidden.push(...(input.Entries ?? []).map((entry) => entry.VisibilityTimeout ?? -1));
+      return send();
     },
-    { step: 'initialize' },
   );
 
-  // Act
-  const moved = await redrive(worker, { from, to }, { limit: 50, accepts: () => true, onMoved: () => undefined });
+  // Act: somebody reads the first part for 20 seconds.
+  for await (const part of eachDeadLetter(client, from, { limit: 10, clock })) {
+    expect(part.length).toBeGreaterThan(0);
+    clock.jump(20_000);
+  }
 
-  // Assert
-  worker.destroy();
-  expect(moved).toBe(2);
-  const left = await readDeadLetters(client, from, { limit: 10 });
-  expect(left.map((letter) => letter.body).toSorted((left, right) => left.localeCompare(right))).toEqual([
-    'ours a',
-    'ours b',
-  ]);
+  // Assert: hidden anew for 30 s, and shown at the end.
+  expect(hidden).toEqual([30, 30, 30, 0, 0, 0]);
+});
+
+test('a look that is broken off shows again what it has seen', async () => {
+  const { from } = await queuesWith(['a', 'b']);
+
+  for await (const part of eachDeadLetter(client, from, { limit: 10 })) {
+    expect(part).toHaveLength(2);
+    break;
+  }
+
+  expect(await readDepth(client, from)).toEqual({ visible: 2, inFlight: 0, delayed: 0 });
+});
+
+test('tells the first of several copies from the others, and nothing of letters without a notice', () => {
+  const isFirst = firstOfCopies();
+  const letters = ['m1', 'm2', 'm1', undefined, undefined].map((original) => ({ original }));
+
+  expect(letters.map((letter) => isFirst(letter))).toEqual([true, true, false, true, true]);
 });

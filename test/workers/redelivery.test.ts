@@ -1,6 +1,6 @@
-import { ChangeMessageVisibilityCommand, type ChangeMessageVisibilityCommandInput } from '@aws-sdk/client-sqs';
+import { ChangeMessageVisibilityCommand } from '@aws-sdk/client-sqs';
 import { expect, test } from 'vitest';
-import { interceptCommand } from '../support/worker-faults.ts';
+import { interceptChanges } from '../support/sqs-batches.ts';
 import { workerLab } from '../support/worker-fixture.ts';
 
 const lab = workerLab();
@@ -21,14 +21,10 @@ test('L26 a redelivery while the first copy runs is put off until the lease ends
     lease: LEASE,
     maxAttempts: 1,
     prepare: ({ client }) => {
-      interceptCommand<ChangeMessageVisibilityCommandInput, never>(
-        client,
-        'ChangeMessageVisibilityCommand',
-        (input, send) => {
-          hiddenFor.push(input.VisibilityTimeout ?? -1);
-          return send();
-        },
-      );
+      interceptChanges(client, ({ VisibilityTimeout = -1 }) => {
+        hiddenFor.push(VisibilityTimeout);
+        return undefined;
+      });
     },
   });
 

@@ -64,7 +64,8 @@ test('a hundred messages that are worked on at once share the requests of their 
 
   // Assert
   expect(new Set(extended.entries).size).toBe(100);
-  expect(requests).toBeLessThanOrEqual(60);
+  // Two hundred changes, ten in a request, and some requests that were not full.
+  expect(requests).toBeLessThanOrEqual(40);
   expect([run.deliveries.entries.length, await bench.depth()]).toEqual([100, 0]);
 });
 

@@ -1,5 +1,7 @@
 /** `onlyonce dlq redrive`: sends dead letters back to their queue, but for those whose effect is applied already. */
 import { firstOfCopies, type DeadLetter } from '../../queues/dead-letters.ts';
+import { readDepth } from '../../queues/depth.ts';
+import { LOOK_SECONDS } from '../../queues/held-messages.ts';
 import { redrive, type RedriveAction, type RedriveReport } from '../../queues/redrive.ts';
 import type { Flow } from '../../queues/topology.ts';
 import { confirm } from '../confirm.ts';
@@ -60,7 +62,13 @@ export async function redriveLetters(flow: Flow, flags: RedriveFlags): Promise<v
     tell(tally, output, queue.name);
   }
   tellEnd(report, tally, output);
+  if (report.end !== 'empty') return;
+  // A run that was killed leaves what it looked at hidden: without a word the queue would seem to be empty.
+  const { inFlight } = await readDepth(scope.connection.queues, deadLetterQueue.url);
+  if (inFlight > 0) output.note(`${String(inFlight)} are hidden, by another look or one that died: ${LATER}`);
 }
+
+const LATER = `run it again in ${String(LOOK_SECONDS)} s`;
 
 /** What was applied is not to be asked for by accident. */
 function checkFlags({ filter, includeApplied, deleteApplied }: RedriveFlags): void {

@@ -112,7 +112,7 @@ export function createStore(options: StoreOptions = {}): Store {
     bootstrap: () => createTable(client, tableName, clock),
     ...consistentReads(documents.target),
     update: (update) => repeatedUpdate(documents, update),
-    ...tools(context),
+    ...tools(context, retentionDays),
     locks: (lock) => createLocks(leaseContext, lock),
     leases: (lease) => createLeases(leaseDependencies(lease)),
     effectRecords(lease) {
@@ -151,11 +151,11 @@ function consistentReads({ client, tableName }: UpdateTarget): Pick<Store, 'get'
 type Tools =
   'items' | 'versioned' | 'counters' | 'index' | 'snapshot' | 'unique' | 'uniqueOrphans' | 'removeUniqueOrphan';
 
-function tools(context: StoreContext): Pick<Store, Tools> {
+function tools(context: StoreContext, retentionDays: number): Pick<Store, Tools> {
   return {
     items: createItems(context),
     versioned: createVersionedItems(context),
-    counters: createCounters(context),
+    counters: createCounters(context, { retentionDays }),
     index: createIndexReads(context),
     snapshot: (keys) => readSnapshot(context, keys),
     unique: (constraint) => createUniqueValues(context, constraint),

@@ -24,7 +24,7 @@ export { UnstorableValueError } from './store/effects/stored-value.ts';
 export type { ResponseDigest } from './store/effects/stored-value.ts';
 export { checkRetention } from './store/effects/retention.ts';
 export type { ReturnTimes } from './store/effects/retention.ts';
-export type { InProcessBackend } from './store/client.ts';
+export type { InProcessAnswer, InProcessBackend, InProcessOptions, InProcessRequest } from './store/client.ts';
 export { createRequestMeter } from './store/request-meter.ts';
 export type { RequestMeter } from './store/request-meter.ts';
 export type { RequestTrace, TracedRequest } from './store/request-trace.ts';

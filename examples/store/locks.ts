@@ -25,15 +25,17 @@ const rival = store.locks({ holder: 'machine-2' });
 await locks.using('nightly', nightly, { maxWaitMs: 60_000 });
 console.log('nightly:', (await rival.tryAcquire('nightly')).kind);
 
-// Several locks are all granted or none, in one order for everybody.
-const accounts = await locks.acquireAll(['account-b', 'account-a']);
-console.log(accounts.locks.map(({ name }) => name).join(', '));
-await accounts.finish([
-  { kind: 'update', label: 'from', key: { PK: 'ACCOUNT-S#a', SK: 'META' }, change: { set: { balance: minus(5) } } },
-  { kind: 'update', label: 'to', key: { PK: 'ACCOUNT-S#b', SK: 'META' }, change: { set: { balance: plus(5, 0) } } },
-].map((action) => ({ ...action, kind: 'update' as const })));
+// Several locks are all granted or none, in one order for everybody, and all their fences are in each write.
+const pair = await locks.acquireAll(['account-b', 'account-a']);
+console.log(pair.locks.map(({ name }) => name).join(', '));
+await pair.finish([
+  { kind: 'update', label: 'from', key: { PK: 'PURSE#a', SK: 'META' }, change: { set: { amount: minus(5, 20) } } },
+  { kind: 'update', label: 'to', key: { PK: 'PURSE#b', SK: 'META' }, change: { set: { amount: plus(5, 0) } } },
+]);
 
-// At the end of the process: aborts the work, waits for it, gives back what nobody works under.
-console.log(await rival.close({ graceMs: 0 }));
+// At the end of a process: asks the work to stop, waits for it, gives back what nobody works under any more. What was
+// taken without `using` counts as worked under: it is left to the end of its lease.
+const { released, stillRunning } = await rival.close({ graceMs: 100 });
+console.log('released:', released.length, 'still running:', stillRunning.join());
 await locks.close();
 store.close();

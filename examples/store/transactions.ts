@@ -18,7 +18,7 @@ async function publish(): Promise<string> {
     return 'published';
   } catch (error) {
     if (!(error instanceof TransactionCancelledError)) throw error;
-    return error.failedConditions.map(({ label, item }) => `${label}: ${String(item?.['version'] ?? '')}`).join(', ');
+    return `refused by ${error.failedConditions.map(({ label }) => label).join(' and ')}`;
   }
 }
 

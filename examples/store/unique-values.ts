@@ -1,4 +1,10 @@
-import { conditions, createStore, normaliseEmail, normaliseUserName, TransactionCancelledError } from '../../src/index.ts';
+import {
+  conditions,
+  createStore,
+  normaliseEmail,
+  normaliseUserName,
+  TransactionCancelledError,
+} from '../../src/index.ts';
 
 const store = createStore();
 await store.bootstrap();

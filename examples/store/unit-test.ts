@@ -16,7 +16,7 @@ async function buy(store: Pick<Store, 'items'>, price: number): Promise<'bought'
   }
 }
 
-test('buys what there are credits for', async () => {
+await test('buys what there are credits for', async () => {
   const store = createMemoryStore();
   await store.items.create({ ...WALLET, credits: 10 });
 
@@ -24,7 +24,7 @@ test('buys what there are credits for', async () => {
   assert.deepEqual(store.backend.items(), [{ ...WALLET, credits: 3 }]);
 });
 
-test('outlasts throttling, and says when nobody knows whether it has bought', async () => {
+await test('outlasts throttling, and says when nobody knows whether it has bought', async () => {
   // Waits between tries take a random time: none.
   const store = createMemoryStore({ random: () => 0 });
   await store.items.create({ ...WALLET, credits: 10 });

@@ -14,12 +14,14 @@ export interface InProcessRequest {
   readonly body?: unknown;
 }
 
+/** One answer as DynamoDB would send it. */
 export interface InProcessAnswer {
   readonly statusCode: number;
   readonly headers: Record<string, string>;
   readonly body: Uint8Array;
 }
 
+/** What the AWS SDK says along with a request. */
 export interface InProcessOptions {
   readonly abortSignal?: { readonly aborted: boolean };
 }

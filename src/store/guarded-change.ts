@@ -3,6 +3,7 @@ import { ConfigurationError, type OptionFault } from '../errors.ts';
 import { any, atLeast, atMost, attributeAbsent, oneOf } from './conditions.ts';
 import { minus, plus, type Change, type Condition } from './expressions.ts';
 
+/** A change and the condition under which it may be made; spread both into an action or hand them to `items.update`. */
 export interface GuardedChange {
   readonly change: Change;
   readonly condition: Condition;

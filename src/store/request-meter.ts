@@ -1,6 +1,7 @@
 /** Counts what the store costs: requests by operation and capacity units, as DynamoDB reports them. */
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 
+/** Running totals; read them before and after what is to be measured. */
 export interface RequestMeter {
   /** Requests that were sent, by operation, each try of the SDK counted. */
   readonly requests: Map<string, number>;
@@ -8,6 +9,7 @@ export interface RequestMeter {
   capacityUnits: number;
 }
 
+/** A meter that starts at 0, for `createStore({ meter })`. One meter may serve several stores. */
 export function createRequestMeter(): RequestMeter {
   return { requests: new Map(), capacityUnits: 0 };
 }

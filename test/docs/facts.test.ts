@@ -111,7 +111,7 @@ describe('docs/configuration.md', () => {
     // What is not `repeat` is `throw`.
     { section: 'Single items', defaults: { whenUnanswered: 'throw' } },
     { section: 'Versioned items', defaults: VERSIONED_DEFAULTS },
-    { section: 'Counters', defaults: COUNTER_DEFAULTS },
+    { section: 'Counters', defaults: { deadlineMs: COUNTER_DEFAULTS.deadlineMs } },
     { section: 'Index reads', defaults: constant('index-reads', 'UNTIL_FOUND_DEFAULTS') },
     {
       section: 'Effect calls',

@@ -84,7 +84,7 @@ describe('texts', () => {
     ['the Kelvin sign and the letter', '\u212a', 'k'],
     ['a space that only appears by NFKC', '\u00a8', '\u0308'],
     ['the dotted capital I and its parts', 'İ', 'i\u0307'],
-  ])('that differ by %s are equal', (_difference, left, right) => {
+  ])('of texts that differ by %s are equal', (_difference, left, right) => {
     expect(normaliseText(left)).toBe(normaliseText(right));
   });
 
@@ -94,7 +94,7 @@ describe('texts', () => {
     ['dotted capital I', 'İlgaz', 'ilgaz'],
     ['a space within', 'a da', 'ada'],
     ['an accent', 'adá', 'ada'],
-  ])('that differ by %s are different', (_difference, left, right) => {
+  ])('of texts that differ by %s are different', (_difference, left, right) => {
     expect(normaliseText(left)).not.toBe(normaliseText(right));
   });
 });
@@ -106,7 +106,7 @@ describe('e-mail addresses', () => {
     ['the dot at the end of a domain', 'ada@x.com.', 'ada@x.com'],
     ['full-width signs', 'ada＠x．com', 'ada@x.com'],
     ['ideographic full stops', 'ada@x。com', 'ada@x.com'],
-  ])('that differ by %s are equal', (_difference, left, right) => {
+  ])('of e-mail addresses that differ by %s are equal', (_difference, left, right) => {
     expect(normaliseEmail(left)).toBe(normaliseEmail(right));
   });
 
@@ -115,7 +115,7 @@ describe('e-mail addresses', () => {
     ['a tag', 'ada+shop@x.com', 'ada@x.com'],
     ['a sharp s in the domain, which DNS keeps apart', 'ada@faß.de', 'ada@fass.de'],
     ['the domain', 'ada@x.com', 'ada@x.org'],
-  ])('that differ by %s are different', (_difference, left, right) => {
+  ])('of e-mail addresses that differ by %s are different', (_difference, left, right) => {
     expect(normaliseEmail(left)).not.toBe(normaliseEmail(right));
   });
 

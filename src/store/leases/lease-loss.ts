@@ -4,6 +4,7 @@ import { numberOf } from '../plain-item.ts';
 import type { Item } from '../table.ts';
 import type { LeaseGrant } from './lease-grant.ts';
 
+/** Why a lease or a lock is no longer ours. After the last three it may be nobody else's yet. */
 export type LossReason =
   /** Another was granted a higher token. */
   | 'stolen'

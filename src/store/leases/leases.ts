@@ -32,6 +32,7 @@ export type Acquisition =
   /** `item` is what is stored: the caller reads from it which condition failed. */
   | { readonly kind: 'refused'; readonly item: Item; readonly waitMs: number };
 
+/** What one try at a named lock came to. `waitMs`: until a try may succeed, if its holder is never heard of again. */
 export type LockAnswer =
   | { readonly kind: 'acquired'; readonly lease: HeldLease }
   | { readonly kind: 'busy'; readonly holder: string; readonly waitMs: number };

@@ -58,13 +58,14 @@ export class LockShutdown {
     });
   }
 
-  /** @returns to be called when the work has ended. */
-  workUnder(lock: HeldLock): () => void {
+  /** @returns gives the lock back; to be called when the work has ended. Never throws. */
+  workUnder(lock: HeldLock): () => Promise<void> {
     const end = Promise.withResolvers<undefined>();
     this.#work.set(lock, end.promise);
-    return () => {
+    return async () => {
       this.#work.delete(lock);
       end.resolve(undefined);
+      await lock[Symbol.asyncDispose]();
       this.#forget(lock);
     };
   }

@@ -91,14 +91,13 @@ class ProcessLocks implements Locks {
 
   async using<Result>(name: string, work: (lock: Lock) => Promise<Result>, wait: WaitOptions = {}): Promise<Result> {
     const lock = await this.#acquireOne(name, wait);
-    const workHasEnded = this.#shutdown.workUnder(lock);
+    const endWork = this.#shutdown.workUnder(lock);
     const inside = [...(this.#inside.getStore() ?? []), lock];
     try {
       // Work that is not async may throw before it gives a promise.
       return await this.#inside.run(inside, async () => work(lock));
     } finally {
-      await lock[Symbol.asyncDispose]();
-      workHasEnded();
+      await endWork();
     }
   }
 

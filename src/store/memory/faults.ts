@@ -3,7 +3,7 @@ import { ConfigurationError } from '../../errors.ts';
 import { ServiceError } from './service-error.ts';
 import { cancelled } from './transactions.ts';
 
-export const OPERATIONS = [
+const OPERATIONS = [
   'GetItem',
   'PutItem',
   'UpdateItem',

@@ -13,7 +13,9 @@ export interface MemoryStore extends Store {
 }
 
 /**
- * @throws {ConfigurationError} when an option is wrong.
+ * A store on a DynamoDB of its own. Everything above the network is what talks to AWS. For several stores on one
+ * DynamoDB, as of several processes: `createStore({ backend: store.backend })`.
+ * @throws {ConfigurationError} when an option is wrong; all faults are listed.
  */
 export function createMemoryStore(options: MemoryStoreOptions = {}): MemoryStore {
   const backend = createMemoryBackend({

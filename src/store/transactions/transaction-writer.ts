@@ -17,6 +17,7 @@ import { checkTransaction, renderAction, type TransactionAction } from './transa
 export { TransactionCancelledError } from './transaction-failures.ts';
 export type { FailedAction } from './transaction-failures.ts';
 
+/** How long a transaction is tried, and what tells whether it was applied. */
 export interface WriteOptions {
   /** For all tries together. Unit: ms. @defaultValue 10000 */
   readonly deadlineMs?: number;
@@ -30,6 +31,7 @@ export interface WriteOptions {
   readonly wasApplied?: (refusal: TransactionCancelledError) => boolean;
 }
 
+/** Sends transactions, and sorts out what became of tries without an answer. */
 export interface TransactionWriter {
   /**
    * Resolves once the transaction is durable.

@@ -36,6 +36,10 @@ interface ActionBase {
   readonly condition?: Condition;
 }
 
+/**
+ * One write or check of a transaction. `put` replaces the whole item, `update` makes it where there is none, `delete` of
+ * nothing succeeds, unless a condition says otherwise; `check` writes nothing.
+ */
 export type TransactionAction =
   | (ActionBase & { readonly kind: 'put'; readonly item: ItemKey & Item })
   | (ActionBase & { readonly kind: 'update'; readonly key: ItemKey; readonly change: Change })

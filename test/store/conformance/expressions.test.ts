@@ -80,7 +80,7 @@ const INVALID: Readonly<Record<string, RandomRequest>> = {
     operation: 'DeleteItem',
     input: { TableName, Key, ConditionExpression: 'attribute_exists(n)', ExpressionAttributeNames: { '#x': 'x' } },
   },
-  'paths that overlap': update('SET m = :l, m.x = :n'),
+  'paths that overlap': update('SET n = :n, n = :nine'),
   'a path that is a map and a list': update('SET m.x = :n, m[0] = :n'),
   'a part of the key': update('SET SK = :s'),
   'an absent attribute on the right': update('SET n = nowhere'),

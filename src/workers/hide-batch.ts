@@ -66,7 +66,7 @@ export function createHideBatch(
 
   return (receipt, seconds) =>
     new Promise((resolve) => {
-      const untilMonoMs = clock.monotonicMs() + windowMs + seconds * 1_000;
+      const untilMonoMs = clock.monotonicMs() + seconds * 1_000;
       batches.add({ receipt, untilMonoMs, attempts: 1, resolve }, windowMs);
     });
 }

@@ -107,7 +107,7 @@ export function createSteps(options: StepsOptions): Steps {
   };
 }
 
-function whyUnknown({ reconcile, idempotentForMs }: StepOptions<never>): string {
+function whyUnknown({ reconcile, idempotentForMs }: StepOptions<unknown>): string {
   if (reconcile !== undefined) return 'the outside system cannot tell';
   return idempotentForMs === undefined ? 'it may not be repeated' : 'its idempotency key is forgotten by now';
 }
@@ -124,7 +124,7 @@ function stepKey(queue: string, key: string, step: string): string {
   return `onlyonce-${createHash('sha256').update(parts).digest('hex')}`;
 }
 
-function checkStep(name: string, { idempotentForMs }: StepOptions<never>, seen: Set<string>): void {
+function checkStep(name: string, { idempotentForMs }: StepOptions<unknown>, seen: Set<string>): void {
   if (idempotentForMs !== undefined && !(idempotentForMs > 0)) {
     throw new ConfigurationError('step', [{ name: 'idempotentForMs', rule: 'ms, above 0', value: idempotentForMs }]);
   }

@@ -123,7 +123,7 @@ function createPipeline(options: ResolvedWorkerOptions, scheduler: Scheduler): P
       random,
       batchWindowMs: deleteBatchWindowMs,
       visibilityAnswerMs: options.lease.heartbeatMs,
-      inFlight: () => scheduler.running().length,
+      inFlight: () => options.concurrency - scheduler.freeSlots,
     }),
     deadLetters: createDeadLetters({ client, deadLetterQueueUrl, queue, store, clock, random, worker }),
   };

@@ -85,9 +85,10 @@ async function receiveAll(url: string): Promise<string[]> {
 async function drain(url: string, count: number): Promise<string[]> {
   const bodies: string[] = [];
   for (let receives = 0; receives < count; receives += 1) {
-    const { Messages = [] } = await client.send(new ReceiveMessageCommand({ QueueUrl: url }));
-    for (const { Body = '', ReceiptHandle } of Messages) {
-      bodies.push(Body);
+    const command = new ReceiveMessageCommand({ QueueUrl: url, MessageSystemAttributeNames: ['MessageGroupId'] });
+    const { Messages = [] } = await client.send(command);
+    for (const { Body = '', ReceiptHandle, Attributes = {} } of Messages) {
+      bodies.push(`${Attributes.MessageGroupId ?? ''} ${Body}`);
       await client.send(new DeleteMessageCommand({ QueueUrl: url, ReceiptHandle }));
     }
   }
@@ -349,5 +350,5 @@ test('keeps groups and their order on FIFO queues, and SQS drops none as seen be
 
   // Assert
   expect(report.moved).toBe(3);
-  expect(await drain(to, 4)).toEqual(['original', '1', '2', '3']);
+  expect(await drain(to, 4)).toEqual(['g original', 'g 1', 'g 2', 'g 3']);
 });

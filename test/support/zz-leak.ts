@@ -19,11 +19,11 @@ const worker = createWorker({ queue:'q', queueUrl:pair.queue.url, deadLetterQueu
 await worker.start();
 let k=0;
 const snap = process.argv[3];
-for (let round=0; round<7; round++){
+for (let round=0; round<25; round++){
   for(let i=0;i<100;i++){ await client.send(new SendMessageBatchCommand({QueueUrl:pair.queue.url, Entries:Array.from({length:10},(_,j)=>({Id:String(j),MessageBody:noteBody({id:'n'+(k++),text:''})}))})); }
   while(n<k) await new Promise(r=>setTimeout(r,50));
   await new Promise(r=>setTimeout(r,300));
-  for (let g=0;g<4;g++){ globalThis.gc!(); await new Promise(r=>setTimeout(r,50)); }
+  if (process.env.GC) globalThis.gc!();
   const m=process.memoryUsage(); console.log(n,(m.heapUsed/1048576).toFixed(2),(m.external/1048576).toFixed(2),(m.rss/1048576).toFixed(0));
   if (snap && (round===1||round===6)) v8.writeHeapSnapshot(`/tmp/h10/${commit}-${round}.heapsnapshot`);
 }

@@ -25,6 +25,8 @@ export type { ResponseDigest } from './store/effects/stored-value.ts';
 export { checkRetention } from './store/effects/retention.ts';
 export type { ReturnTimes } from './store/effects/retention.ts';
 export type { InProcessAnswer, InProcessBackend, InProcessOptions, InProcessRequest } from './store/client.ts';
+export type { Backoff } from './backoff.ts';
+export type { ConditionalUpdate, UpdateAnswer } from './store/conditional-update.ts';
 export { createRequestMeter } from './store/request-meter.ts';
 export type { RequestMeter } from './store/request-meter.ts';
 export type { RequestTrace, TracedRequest } from './store/request-trace.ts';
@@ -93,13 +95,16 @@ export type { Leases, LockAnswer } from './store/leases/leases.ts';
 export { createPollingClient, createQueueClient } from './queues/client.ts';
 export type { QueueClientOptions } from './queues/client.ts';
 export { createQueuePair, findQueue } from './queues/create-queues.ts';
+export type { QueueAddress, QueuePair } from './queues/create-queues.ts';
+export { QUEUE_DEFAULTS } from './queues/topology.ts';
+export type { QueueSettings } from './queues/topology.ts';
 
 export { createProducer } from './producers/producer.ts';
 export type { Producer, SendBatchOptions, SendOptions, SendProgress } from './producers/producer.ts';
 export { PRODUCER_DEFAULTS } from './producers/producer-options.ts';
 export type { ProducerOptions } from './producers/producer-options.ts';
 export type { OutgoingEntry } from './producers/outgoing-entry.ts';
-export type { SendResult } from './producers/send-result.ts';
+export type { FailedEntry, InvalidEntry, SendResult, SentEntry } from './producers/send-result.ts';
 
 export { createWorker } from './workers/worker.ts';
 export type { StopReport, Worker, WorkerHealth } from './workers/worker.ts';
@@ -112,6 +117,7 @@ export type {
   Handler,
   HandlerContext,
   HandlerResult,
+  Reconciled,
   Rejected,
   StepCall,
   StepOptions,
@@ -121,8 +127,9 @@ export type {
 } from './workers/handler.ts';
 export { RetryLater } from './workers/retry.ts';
 export { HandlerTimeoutError } from './workers/handler-run.ts';
-export { StepUnknownError } from './workers/steps.ts';
-export type { Outcome } from './workers/outcome.ts';
+export { StepRefused, StepUnknownError } from './workers/steps.ts';
+export type { Delivery } from './workers/delivery.ts';
+export type { Outcome, OutcomeKind } from './workers/outcome.ts';
 export type {
   DeliveryReport,
   PollingStalled,

@@ -17,6 +17,7 @@ export interface WorkFlags extends ConnectionFlags {
   readonly heartbeatMs?: number;
   readonly stopDeadlineMs: number;
   readonly protection: 'full' | 'none';
+  readonly queueRules: 'refuse' | 'warn' | 'off';
 }
 
 /** Who works, with whom, and how much at once. */
@@ -76,6 +77,12 @@ export function withWorkerTimes(command: Command): Command {
       numberOption('--stop-deadline-ms <n>', 'how long a stop may take', [0, 3_600_000])
         .env('ONLYONCE_STOP_DEADLINE_MS')
         .default(25_000),
+    )
+    .addOption(
+      new Option('--queue-rules <kind>', 'what to do when the queue and the worker do not fit together')
+        .choices(['refuse', 'warn', 'off'])
+        .env('ONLYONCE_QUEUE_RULES')
+        .default(WORKER_DEFAULTS.queueRules),
     )
     .addOption(
       new Option(

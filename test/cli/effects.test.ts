@@ -86,7 +86,8 @@ test.each<[what: string, flags: readonly string[], code: number, says: string]>(
   ['a result that is no JSON', ['k1', '--step', 'book', '--result', 'seven', '--yes'], 2, 'must be JSON'],
   ['both words', ['k1', '--step', 'book', '--result', '1', '--not-done', '--yes'], 2, 'cannot be used with'],
   ['nobody to ask', ['k1', '--step', 'book', '--not-done'], 2, 'add --yes'],
-])('effects resolve refuses %s', async (_what, flags, code, says) => {
+])('effects resolve refuses %s', async (_what, flags, ...refusal) => {
+  const [code, says] = refusal;
   const scene = await lab.open();
   await leaveInDoubt(scene, 'k1');
   await hold(scene, 'held');

@@ -14,7 +14,8 @@ test('M2 a charge whose worker was killed after its claim is taken over and cost
   const scene = await lab.open({ visibilityTimeoutSeconds: 5, maxReceiveCount: 3 });
   const charge = scene.charge();
   await scene.sendCharge(charge);
-  const flags = ['--visibility-seconds', '5'];
+  // So few receives leave no room for the default attempts.
+  const flags = ['--visibility-seconds', '5', '--queue-rules', 'warn'];
   await workUntilKilled(scene, { point: 'claim', phase: 'after' }, flags);
   const claimed = await scene.record(charge.requestId);
 
@@ -56,18 +57,21 @@ test('M4 a message that the queue itself dead-lettered after its commit is repla
   const scene = await lab.open({ visibilityTimeoutSeconds: 3, maxReceiveCount: 1 });
   const charge = scene.charge();
   await scene.sendCharge(charge);
-  await workUntilKilled(scene, BEFORE_DELETE);
-  const survivor = scene.work();
+  const flags = ['--queue-rules', 'warn'];
+  await workUntilKilled(scene, BEFORE_DELETE, flags);
+  const survivor = scene.work(flags);
   await until(async () => (await scene.deadLetterDepth()) === 1);
   const listed = await scene.run(['dlq', 'ls', 'charges', '--json']);
 
   // Act
-  const redriven = await scene.run(['dlq', 'redrive', 'charges', '--yes', '--json']);
+  const left = await scene.run(['dlq', 'redrive', 'charges', '--yes', '--json']);
+  const redriven = await scene.run(['dlq', 'redrive', 'charges', '--include-applied', '--yes', '--json']);
   const outcome = await survivor.event({ event: 'outcome', key: charge.requestId });
 
   // Assert
-  expect(listed.json()).toEqual([{ reason: 'maxReceiveCount (moved by the queue itself)', count: 1 }]);
-  expect(redriven.json()).toEqual([{ moved: 1 }]);
+  expect(listed.json()).toMatchObject([{ reason: 'maxReceiveCount (moved by the queue itself)', count: 1 }]);
+  expect(left.json()).toMatchObject([{ moved: 0, left: 1, verdicts: { applied: { left: 1 } } }]);
+  expect(redriven.json()).toMatchObject([{ moved: 1 }]);
   expect(outcome).toMatchObject({ outcome: 'replayed' });
   await expectChargedOnce(scene, charge);
 });

@@ -9,23 +9,23 @@ import {
   sendWorkload,
   startStormWorker,
   usedMemory,
+  whenEmpty,
   type Aftermath,
   type StormSettings,
   type StormWorker,
   type Workload,
 } from '../support/worker-storm.ts';
-import { workerLab, type Bench } from '../support/worker-fixture.ts';
+import { workerLab } from '../support/worker-fixture.ts';
 
 const lab = workerLab();
 
 /** `ONLYONCE_STORM_MESSAGES=10000` for the full storm. */
-const MESSAGES = Number(process.env['ONLYONCE_STORM_MESSAGES'] ?? 3_000);
+const MESSAGES = Number(process.env['ONLYONCE_STORM_MESSAGES'] ?? 2_000);
 const SEED = Number(process.env['ONLYONCE_STORM_SEED'] ?? 5);
 const WORKERS = 8;
 /** They live as long as the storm, so that their memory tells something. */
 const SPARED = 2;
 const KILL_EVERY_MS = 1_000;
-const LOOK_EVERY_MS = 250;
 const VISIBILITY_SECONDS = 3;
 /** By then everything has been loaded and compiled that a message needs. */
 const WARM_AFTER_MS = 4_000;
@@ -34,7 +34,7 @@ const MEBIBYTE = 1_048_576;
  * Of a worker that has settled hundreds of messages since it was warm. What is in use is measured after a collection of
  * garbage and hardly moves; what is resident depends on when Node collects. Unit: MiB.
  */
-const MOST_GROWTH = { used: 4, resident: 48 };
+const MOST_GROWTH = { used: 4, resident: 32 };
 
 const SETTINGS = {
   concurrency: 16,
@@ -80,11 +80,6 @@ async function storm(commit: StormSettings['commit'], messages: number): Promise
   ]);
   const durationMs = Math.round(systemClock.monotonicMs() - startMonoMs);
   return { aftermath: await aftermathOf(bench, workload), workload, kills, memory, durationMs };
-}
-
-/** Hidden messages count: what a killed worker had comes back after its visibility. */
-async function whenEmpty(bench: Bench): Promise<void> {
-  while ((await bench.depth()) > 0) await sleep(systemClock, LOOK_EVERY_MS);
 }
 
 async function killOneByOne(options: {

@@ -2,7 +2,7 @@
  * A worker of notes in a process of its own, to be stopped or killed at any moment. What it is to do comes as JSON in its
  * first argument; what it did goes to stdout, one line of JSON each. SIGTERM stops it.
  */
-import { systemClock } from '../../src/clock.ts';
+import { sleep, systemClock, systemRandom } from '../../src/clock.ts';
 import { createPollingClient, createQueueClient } from '../../src/queues/client.ts';
 import { createStore } from '../../src/store/store.ts';
 import { createLogger } from '../../src/telemetry/logger.ts';
@@ -25,6 +25,8 @@ export interface StormInput {
   readonly lease: LeaseOptions;
   /** Tells each receive and delivery. @defaultValue false */
   readonly isTelling?: boolean;
+  /** How long a handler takes at most; chance decides. Unit: ms. @defaultValue 0 */
+  readonly handleMs?: number;
   /** Ends by itself after so many deliveries. @defaultValue only when it is told to */
   readonly stopAfter?: number;
   /** How long a stop may take. Unit: ms. @defaultValue 10000 */
@@ -56,16 +58,22 @@ function tell(line: StormLine): void {
   process.stdout.write(`${JSON.stringify(line)}\n`);
 }
 
-function tellMemory(): void {
-  // Only with --expose-gc, which whoever asks has set.
-  globalThis.gc?.();
+/** What was waited for weakly is dropped a turn after the collection that found it unused, and is free after the next. */
+async function tellMemory(): Promise<void> {
+  for (let turn = 0; turn < 4; turn += 1) {
+    // Only with --expose-gc, which whoever asks has set.
+    globalThis.gc?.();
+    await sleep(systemClock, 20);
+  }
   const { heapUsed, external } = process.memoryUsage();
   tell({ event: 'memory', usedBytes: heapUsed + external });
 }
 
 /** A counter of its own for each key, without any condition: an effect that happens twice is seen. */
-async function count(queue: string, key: string, { step }: HandlerContext, isClaimed: boolean): Promise<HandlerResult> {
-  if (isClaimed) await step('call', () => Promise.resolve('called'), { idempotentForMs: 86_400_000 });
+async function count(input: StormInput, key: string, { step }: HandlerContext): Promise<HandlerResult> {
+  const { queue, commit, handleMs = 0 } = input;
+  if (handleMs > 0) await sleep(systemClock, systemRandom() * handleMs);
+  if (commit === 'claimed') await step('call', () => Promise.resolve('called'), { idempotentForMs: 86_400_000 });
   return { kind: 'completed', response: { key }, effects: [countEffect(`${queue}/${key}`)] };
 }
 
@@ -88,7 +96,7 @@ function build(input: StormInput, onSettled: () => void) {
       {
         ...noteHandler((message, context) => {
           if (message.payload.text === POISON) throw new Error('this note fails each time');
-          return count(input.queue, message.key, context, input.commit === 'claimed');
+          return count(input, message.key, context);
         }),
         commit: input.commit,
       },
@@ -124,7 +132,7 @@ async function run(input: StormInput): Promise<void> {
   process.once('SIGTERM', () => {
     stopAsked.resolve();
   });
-  process.on('SIGUSR2', tellMemory);
+  process.on('SIGUSR2', () => void tellMemory());
   tell({ event: 'booted' });
   void worker.start();
 

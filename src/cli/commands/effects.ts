@@ -84,13 +84,18 @@ async function listEffects(flow: Flow, flags: ListFlags): Promise<void> {
       count += 1;
       const effect = describe(identity.key, item);
       if (output.isJson) output.data(effect, '');
-      else rows.push([identity.key, String(effect['status']), String(effect['lastError'] ?? effect['reason'] ?? '')]);
+      else rows.push([identity.key, String(effect['status']), whyOf(item)]);
     }
     if (count === 0) output.note('no effect records');
     else if (!output.isJson) output.data(rows, textTable([['key', 'status', 'why'], ...rows]));
   } finally {
     await connection.close();
   }
+}
+
+function whyOf({ lastError, reason }: Item): string {
+  const why = lastError ?? reason;
+  return typeof why === 'string' ? why : '';
 }
 
 function isWanted(item: Item, status: ListFlags['status']): boolean {

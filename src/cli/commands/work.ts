@@ -80,6 +80,7 @@ function buildWorker({ connection, queues, flags, baseUrl, output }: WorkScope):
     name: flags.name,
     concurrency: flags.concurrency,
     maxAttempts: flags.maxAttempts,
+    queueRules: flags.queueRules,
     visibilityTimeoutSeconds: flags.visibilitySeconds,
     waitTimeSeconds: flags.waitSeconds,
     lease: { leaseMs: flags.leaseMs, ...(flags.heartbeatMs !== undefined && { heartbeatMs: flags.heartbeatMs }) },

@@ -9,13 +9,13 @@
  * The record holds no clock that decides about effects: `owner` and `fencingToken` do, inside each write.
  */
 import { all, any, attributeAbsent, oneOf } from '../conditions.ts';
-import { repeatedUpdate } from '../conditional-update.ts';
 import { ifAbsent, plus, previous, type Change, type Condition } from '../expressions.ts';
 import { LeaseLostError, type HeldLease, type HeldLeaseDependencies } from '../leases/held-lease.ts';
-import { heldBy, wasTakenOver } from '../leases/lease-grant.ts';
+import { wasTakenOver } from '../leases/lease-grant.ts';
 import { numberOf } from '../plain-item.ts';
 import { fenceAndFinish, type Leases } from '../leases/leases.ts';
 import { StepBudget } from './step-budget.ts';
+import { createStepRecords, type StepRecords } from './step-records.ts';
 import { fromStored, toStored, type StoredValue } from './stored-value.ts';
 import { effectRecordKey, type Item } from '../table.ts';
 import type { TransactionAction } from '../transactions/transaction.ts';
@@ -64,9 +64,6 @@ export interface ClaimedEffect {
   readonly stepBudget: StepBudget;
 }
 
-/** What was kept of a step's result: all of it, its digest, or nothing for want of room. */
-export type Kept = 'whole' | 'digest' | 'nothing';
-
 export type Verdict =
   | { readonly status: 'COMPLETED'; readonly response: unknown; readonly effects: readonly TransactionAction[] }
   | { readonly status: 'REJECTED'; readonly reason: string };
@@ -82,21 +79,9 @@ export interface FailedAttempt {
   readonly unknownStep?: string;
 }
 
-export interface EffectRecords {
+export interface EffectRecords extends StepRecords {
   /** One request. @throws {BackendError} when DynamoDB cannot be asked. */
   claim(request: ClaimRequest): Promise<Claim>;
-  /**
-   * Remembers a step's result, so that a later attempt does not repeat the step. Results of more than 64 KiB, and all
-   * that would make the results of one record exceed 300 KiB, are not kept whole: those steps are repeated.
-   * @throws {LeaseLostError} @throws {UnstorableValueError} when the result has no JSON.
-   */
-  storeStep(effect: ClaimedEffect, step: string, result: unknown): Promise<Kept>;
-  /**
-   * Marks that a step begins, before its call leaves: for calls that must not be repeated. @throws {LeaseLostError}
-   */
-  startStep(effect: ClaimedEffect, step: string): Promise<void>;
-  /** Takes the mark off: the outside system has refused, and nothing happened. @throws {LeaseLostError} */
-  unstartStep(effect: ClaimedEffect, step: string): Promise<void>;
   /**
    * Completes the record and applies the effects, all or nothing.
    * @throws {LeaseLostError} when another holds the record: nothing was applied by this call.
@@ -142,33 +127,6 @@ export function createEffectRecords(deps: EffectRecordDependencies): EffectRecor
     return readRefusal(acquisition.item, request.payloadHash, acquisition.waitMs);
   }
 
-  async function storeStep(effect: ClaimedEffect, step: string, result: unknown): Promise<Kept> {
-    const wanted = toStored(result);
-    await effect.lease.ensureHeld();
-    const stored = effect.stepBudget.take(step, wanted);
-    if (stored === undefined) return 'nothing';
-    const answer = await repeatedUpdate(deps, {
-      key: effect.lease.grant.key,
-      change: { set: { [`steps.${step}`]: stored } },
-      condition: heldBy(effect.lease.grant),
-    });
-    if (answer.kind === 'refused') throw effect.lease.lose(answer.item);
-    return 'json' in stored ? 'whole' : 'digest';
-  }
-
-  async function updateHeld(effect: ClaimedEffect, change: Change): Promise<void> {
-    await effect.lease.ensureHeld();
-    const { grant } = effect.lease;
-    const answer = await repeatedUpdate(deps, { key: grant.key, change, condition: heldBy(grant) });
-    if (answer.kind === 'refused') throw effect.lease.lose(answer.item);
-  }
-
-  const startStep = (effect: ClaimedEffect, step: string): Promise<void> =>
-    updateHeld(effect, { set: { [`startedSteps.${step}`]: deps.clock.nowMs() } });
-
-  const unstartStep = (effect: ClaimedEffect, step: string): Promise<void> =>
-    updateHeld(effect, { remove: [`startedSteps.${step}`] });
-
   async function commit(effect: ClaimedEffect, verdict: Verdict, signal?: AbortSignal): Promise<void> {
     await effect.lease.ensureHeld();
     const change = verdictChange(verdict, deps.clock.nowMs(), ttlFromNow());
@@ -205,7 +163,7 @@ export function createEffectRecords(deps: EffectRecordDependencies): EffectRecor
     return effect.lease.release(change, signal);
   }
 
-  return { claim, storeStep, startStep, unstartStep, commit, release };
+  return { claim, ...createStepRecords(deps), commit, release };
 }
 
 const RECORD_LABEL = 'effect record';

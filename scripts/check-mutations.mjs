@@ -18,6 +18,7 @@ const COPIED = [
   'test',
   'bin',
   'data',
+  'examples',
   'local-backends',
   'package.json',
   'tsconfig.json',

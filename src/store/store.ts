@@ -21,6 +21,7 @@ import { createUniqueValues, type UniqueConstraint, type UniqueValues } from './
 import { createVersionedItems, type VersionedItems } from './versioned.ts';
 import { createTransactionWriter, type TransactionWriter } from './transactions/transaction-writer.ts';
 
+/** How a store reaches its table, and what it keeps. Wrong options are a ConfigurationError of `createStore`. */
 export interface StoreOptions extends StoreClientOptions {
   /** @defaultValue onlyonce */
   readonly tableName?: string;
@@ -35,8 +36,13 @@ export interface StoreOptions extends StoreClientOptions {
   readonly random?: Random;
 }
 
+/** What `StoreOptions` leave out: `recordRetentionDays` in days. The client's own defaults stand at its options. */
 export const STORE_DEFAULTS = { tableName: 'onlyonce', recordRetentionDays: 35 } as const;
 
+/**
+ * One table, and everything that is done with it. One store serves a whole process, and any number of processes may
+ * work on its table at once.
+ */
 export interface Store {
   readonly tableName: string;
   readonly clock: Clock;
@@ -72,8 +78,11 @@ export interface Store {
   locks(options?: LockOptions): Locks;
   /** How long effect records are kept. Unit: days. */
   readonly recordRetentionDays: number;
+  /** Leases that are renewed by whoever holds them. @throws {ConfigurationError} */
   leases(options?: LeaseOptions): Leases;
+  /** The records below workers and effect calls. @throws {ConfigurationError} */
   effectRecords(options?: LeaseOptions): EffectRecords;
+  /** Closes the connections. What is under way may fail; locks are not given back: `locks.close()` comes first. */
   close(): void;
 }
 

@@ -142,6 +142,6 @@ export type {
 export { PaymentError } from './payments/payment-provider.ts';
 export type { PaymentProvider, ChargeRequest, ChargeResult } from './payments/payment-provider.ts';
 export { createHttpPaymentProvider } from './payments/http-payment-provider.ts';
-export { createChargeHandler } from './workers/handlers/charge.ts';
+export { ChargeConflictError, createChargeHandler } from './workers/handlers/charge.ts';
 export { createLogger } from './telemetry/logger.ts';
 export type { Log } from './telemetry/log.ts';

@@ -15,6 +15,7 @@ export interface LagSource {
   scan(): AsyncIterable<Item>;
 }
 
+/** Index reads whose lag is commanded. Queries lag, rechecks never do. */
 export interface LaggingIndex extends IndexReads {
   /** From now on queries answer as the table is at this moment. Once more: as it is by then. */
   fallBehind(): Promise<void>;

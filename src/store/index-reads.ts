@@ -12,6 +12,10 @@ import type { StoreContext } from './context.ts';
 import { repeated } from './repeated.ts';
 import { TABLE, type Item, type ItemKey } from './table.ts';
 
+/**
+ * Which items of the index are asked for: a partition (`GSI1PK`), or what in it has a sort key (`GSI1SK`) that begins
+ * so. A wrong query is a ConfigurationError of the first read.
+ */
 export interface IndexQuery {
   /** 1-2048 bytes. */
   readonly partition: string;
@@ -21,6 +25,7 @@ export interface IndexQuery {
   readonly direction?: 'forward' | 'backward';
 }
 
+/** How often and how patiently a query that finds nothing is repeated. Wrong ones are a ConfigurationError. */
 export interface UntilFoundOptions {
   /** Queries at most. Range: 1-100. @defaultValue 6 */
   readonly maxAttempts?: number;
@@ -30,12 +35,17 @@ export interface UntilFoundOptions {
   readonly signal?: AbortSignal;
 }
 
+/** What repeated queries came to. `attempts`: queries that were made, from 1. */
 export type UntilFoundAnswer =
   /** At most 1000 hits, in the order of the index; {@link IndexReads.query} has all. */
   | { readonly kind: 'found'; readonly items: readonly (Item & ItemKey)[]; readonly attempts: number }
   /** Not in the index yet, or not at all. */
   | { readonly kind: 'notFound'; readonly attempts: number };
 
+/**
+ * Candidates by the index, which lags behind the table. What is found decides nothing: recheck it, and write under a
+ * condition.
+ */
 export interface IndexReads {
   /**
    * All hits, page by page. They may be stale or missing.

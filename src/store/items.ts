@@ -21,12 +21,14 @@ import { repeated } from './repeated.ts';
 import { asStored, checkKey } from './storable.ts';
 import { keyText, type Item, type ItemKey } from './table.ts';
 
+/** What a write under a condition came to. A false condition is an answer, not an error. */
 export type WriteAnswer =
   /** Applied; `item` is the item as it is now, undefined after a removal. */
   | { readonly kind: 'written'; readonly item: Item | undefined }
   /** The condition was false and nothing was written; `item` is what is stored, undefined when there is none. */
   | { readonly kind: 'refused'; readonly item: Item | undefined };
 
+/** The condition of a write, what to do when it goes unanswered, and what gives it up. */
 export interface ItemWriteOptions {
   readonly condition?: Condition;
   /**

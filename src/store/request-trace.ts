@@ -1,6 +1,7 @@
 /** Tells of every request before it is sent, for people who want to see what the store does. */
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 
+/** A request of the store that is about to be sent, and how it ends. */
 export interface TracedRequest {
   /** For example `UpdateItem`. */
   readonly operation: string;

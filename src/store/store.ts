@@ -23,6 +23,7 @@ import { createUniqueValues, type UniqueConstraint, type UniqueValues } from './
 import { createVersionedItems, type VersionedItems } from './versioned.ts';
 import { createTransactionWriter, type TransactionWriter } from './transactions/transaction-writer.ts';
 
+/** How a store reaches its table, and what it keeps. Wrong options are a ConfigurationError of `createStore`. */
 export interface StoreOptions extends StoreClientOptions {
   /** @defaultValue onlyonce */
   readonly tableName?: string;
@@ -37,8 +38,13 @@ export interface StoreOptions extends StoreClientOptions {
   readonly random?: Random;
 }
 
+/** What `StoreOptions` leave out: `recordRetentionDays` in days. The client's own defaults stand at its options. */
 export const STORE_DEFAULTS = { tableName: 'onlyonce', recordRetentionDays: 35 } as const;
 
+/**
+ * One table, and everything that is done with it. One store serves a whole process, and any number of processes may
+ * work on its table at once.
+ */
 export interface Store {
   readonly tableName: string;
   /** How long effect records are kept. Unit: days. */
@@ -74,12 +80,15 @@ export interface Store {
   removeUniqueOrphan(orphan: Orphan, constraints?: readonly UniqueConstraint[]): Promise<boolean>;
   /** Named locks that renew themselves. */
   locks(options?: LockOptions): Locks;
+  /** Leases that are renewed by whoever holds them. @throws {ConfigurationError} */
   leases(options?: LeaseOptions): Leases;
+  /** The records below workers and effect calls. @throws {ConfigurationError} */
   effectRecords(options?: LeaseOptions): EffectRecords;
   /** An operator's word on a step of which nobody can tell whether it was done. */
   resolveStep(resolution: StepResolution): Promise<ResolveAnswer>;
   /** Effects that are DynamoDB writes only: one request for record and effects. */
   directEffects(options?: LeaseOptions): DirectEffects;
+  /** Closes the connections. What is under way may fail; locks are not given back: `locks.close()` comes first. */
   close(): void;
 }
 

@@ -11,6 +11,7 @@ export interface SeenVersion {
   readonly generation: string;
 }
 
+/** An item with its version and generation, as it was read. Hand it on as `seen` to edit or remove this very state. */
 export type VersionedItem = Item & ItemKey & SeenVersion;
 
 /** The stored item has no version: it was written by somebody who knows nothing of versions, and was left as it is. */

@@ -41,11 +41,16 @@ import {
 export { UnversionedItemError } from './versioned-item.ts';
 export type { SeenVersion, VersionedItem } from './versioned-item.ts';
 
+/** What an edit of a version that was seen came to. `saved`: `item` is the item with its new version. */
 export type SaveAnswer =
   | { readonly kind: 'saved'; readonly item: VersionedItem }
   /** Another was faster, or the item is gone (`current` undefined). Nothing was written. */
   | { readonly kind: 'conflict'; readonly current: VersionedItem | undefined };
 
+/**
+ * What became of `versioned.update`. `attempts`: writes that were tried, from 1. `absent`: no item has this key, and
+ * none was made.
+ */
 export type UpdateOutcome =
   | { readonly kind: 'updated'; readonly item: VersionedItem; readonly attempts: number }
   /** `change` returned undefined or no attribute: it found nothing to do. */
@@ -58,8 +63,13 @@ export class VersionConflictError extends OnlyonceError {
   readonly retryable = true;
 }
 
+/** What the options of `versioned.update` leave out: `maxAttempts` writes before a VersionConflictError. */
 export const VERSIONED_DEFAULTS = { maxAttempts: 10 } as const;
 
+/**
+ * Items whose writers say which version they have seen, so that no update is lost. Holds as long as every writer keeps
+ * to it. Calls throw a BackendError, and a ConfigurationError for keys and values that DynamoDB cannot keep.
+ */
 export interface VersionedItems {
   /**
    * Creates at version 1. `exists` brings the item that is there. Attributes that are undefined are left out.

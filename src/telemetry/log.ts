@@ -2,6 +2,7 @@
 
 type LogMethod = (fields: Record<string, unknown>, text: string) => void;
 
+/** Where the library writes what it does. pino fits, and so does anything with these four methods. */
 export interface Log {
   readonly debug: LogMethod;
   readonly info: LogMethod;

@@ -8,6 +8,11 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 /** Fields that may carry what customers sent, or secrets, wherever they stand. */
 const REDACTED = ['payload', 'body', 'authorization', 'secretAccessKey', 'sessionToken'];
 
+/**
+ * A log of this process: pino, one JSON line each, on stderr. Fields that may carry secrets or what customers sent
+ * (`payload`, `body`, credentials) are redacted, down to the third level.
+ * @param options `level`: the least that is written; `silent`: nothing. `name`: in each line.
+ */
 export function createLogger(options: { readonly level: LogLevel; readonly name: string }): Log {
   const paths = REDACTED.flatMap((field) => [field, `*.${field}`, `*.*.${field}`]);
   return pino(

@@ -94,6 +94,7 @@ export class SampleProject {
     for (const entry of plainEntries()) this.write(entry, 'process.exitCode = 0;\n');
     this.write('examples/example.ts', 'process.exitCode = 0;\n');
     this.write('test/support/worker-logger-process.ts', 'process.exitCode = 0;\n');
+    this.write('test/support/lock-process.ts', 'process.exitCode = 0;\n');
     for (const [name, text] of Object.entries(SOURCES)) this.write(name, text);
   }
 

@@ -10,6 +10,10 @@ import { TransactionCancelledError } from '../transactions/transaction-failures.
 import type { TransactionAction } from '../transactions/transaction.ts';
 import { counterValue } from './counter-value.ts';
 
+/**
+ * What counting once came to. `added`: by this call, or by a try of it whose answer was lost. `refused`: a bound would
+ * have been broken, nothing was written, and `value` is the counter as it is.
+ */
 export type CountOnceAnswer =
   | { readonly kind: 'added' }
   /** This key has counted before; nothing was written. */

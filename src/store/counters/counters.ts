@@ -32,11 +32,13 @@ export type { CountOnceAnswer } from './count-once.ts';
 export { CounterValueError, type CounterBounds } from './counter-value.ts';
 export type { NumberingOptions } from './numbering.ts';
 
+/** What an addition came to. `value`: the counter after it, or as it is where it was refused. */
 export type CounterAnswer =
   | { readonly kind: 'added'; readonly value: number }
   /** A bound would have been broken; nothing was written. */
   | { readonly kind: 'refused'; readonly value: number };
 
+/** What counts once, within which bounds, and on which shard. `shards` together with bounds is a ConfigurationError. */
 export interface CountOnceOptions extends CounterBounds {
   /** What counts, for example the key of a message. A well-formed text of 1 to 2,000 bytes. */
   readonly key: string;
@@ -93,6 +95,10 @@ export interface Counters {
   sharded(name: string, shards: number): ShardedCounter;
 }
 
+/**
+ * A counter spread over `shards` items: more writes a second, but no bounds, and no sum of one exact moment. Each key
+ * has its shard. Calls throw as those of `Counters` do.
+ */
 export interface ShardedCounter {
   /** The shard of a key: the same for each delivery of a message. From 0. */
   shardOf(key: string): number;
@@ -108,6 +114,10 @@ export interface CounterOptions {
   readonly retentionDays?: number;
 }
 
+/**
+ * `deadlineMs`: what `NumberingOptions` leave out, in ms. `retentionDays`: how long the markers of `addOnce` are kept
+ * where nothing else is said, in days; a store keeps them as long as its effect records.
+ */
 export const COUNTER_DEFAULTS = { retentionDays: 35, deadlineMs: 10_000 } as const;
 
 export function createCounters(context: StoreContext, options: CounterOptions = {}): Counters {

@@ -20,6 +20,7 @@ import type { TransactionAction } from '../transactions/transaction.ts';
 import { VersionConflictError } from '../versioned.ts';
 import { counterValue, CounterValueError, isCounterValue, VALUE } from './counter-value.ts';
 
+/** How long `counters.numbered` tries to take a number while others are faster. */
 export interface NumberingOptions {
   /** For all tries together. Unit: ms. Range: 1-300000. @defaultValue 10000 */
   readonly deadlineMs?: number;

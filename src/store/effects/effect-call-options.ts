@@ -8,6 +8,7 @@ import { MAX_KEY_BYTES } from '../../messages/limits.ts';
 import { resolveLeaseOptions, type LeaseOptions, type ResolvedLeaseOptions } from '../leases/lease-options.ts';
 import { retentionFaults } from './retention.ts';
 
+/** What all effect calls of a scope share. Wrong options are a ConfigurationError that lists all faults. */
 export interface EffectCallOptions {
   /**
    * Keeps the keys of different uses apart. Letters, digits, - and _, at most 80. A scope and a queue of the same name

@@ -23,6 +23,7 @@ import { isStoredDigest, jsonOf, MAX_STORED_BYTES } from './stored-value.ts';
 
 export type { EffectCallOptions } from './effect-call-options.ts';
 
+/** What the work of an effect call knows and may do, for the time of one attempt. */
 export interface EffectCallContext {
   /** Aborts when the lease is lost, another may be at work then; and when the caller's own signal does. */
   readonly signal: AbortSignal;
@@ -48,6 +49,9 @@ export interface EffectCallContext {
   readonly commitWith: (...actions: readonly TransactionAction[]) => void;
 }
 
+/**
+ * What a call under a key came to. Of all calls with one key, one at most is `completed` as long as its record is kept.
+ */
 export type EffectAnswer<Response> =
   /** Done now. The response has passed through JSON, as every later answer will. */
   | { readonly kind: 'completed'; readonly response: Response }
@@ -59,6 +63,7 @@ export type EffectAnswer<Response> =
   /** The key was used with another payload: answer 422. Nothing was done. */
   | { readonly kind: 'conflict'; readonly recordedHash: string; readonly payloadHash: string };
 
+/** What one call brings along, besides its key and its work. */
 export interface EffectCallSettings {
   /**
    * What this request asks for, compared with what the key was first used with. Anything with JSON; the order of fields
@@ -69,6 +74,7 @@ export interface EffectCallSettings {
   readonly signal?: AbortSignal;
 }
 
+/** Effects that happen once per key of a scope: `const effect = createOnlyonceEffect(store, { scope })`. */
 export interface EffectCall {
   /**
    * Runs `fn` once per key, or answers what became of it.

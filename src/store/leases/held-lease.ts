@@ -54,6 +54,11 @@ const RENEW_BACKOFF = { baseMs: 50, capMs: 500 } as const;
 /** A timer that fires this much late, on either clock, tells that the process or the machine was paused. */
 const STALL_MS = 1_000;
 
+/**
+ * A lease that was granted to this process. It renews nothing by itself: call `renew` every `heartbeatMs`, or take a
+ * lock of `store.locks()`, which does. Writes are safe only with its fence in their transaction (`fenceCheck`,
+ * `fenceAndRenew`, `fenceAndFinish`).
+ */
 export class HeldLease {
   readonly grant: LeaseGrant;
   readonly #deps: HeldLeaseDependencies;

@@ -1,6 +1,10 @@
 /** How long a lease lasts, how often it is renewed, and when another may take it. One place for defaults and rules. */
 import { ConfigurationError, type OptionFault } from '../../errors.ts';
 
+/**
+ * How long a lease lasts, how often it is renewed, and when another may take it. `leaseMs` must be at least 3 x
+ * `heartbeatMs` + `safetyMarginMs`. Wrong options are a ConfigurationError that lists all faults.
+ */
 export interface LeaseOptions {
   /** How long the holder may act without renewing. Unit: ms. Range: 500-3600000. @defaultValue 20000 */
   readonly leaseMs?: number;
@@ -17,6 +21,7 @@ export interface LeaseOptions {
 
 export type ResolvedLeaseOptions = Required<LeaseOptions>;
 
+/** What `LeaseOptions` leave out. Unit: ms. All else is derived from `leaseMs`. */
 export const LEASE_DEFAULTS = { leaseMs: 20_000, takeoverGraceMs: 250 } as const;
 
 const MAX_CLOCK_SKEW_MS = 60_000;

@@ -50,6 +50,11 @@ export interface LeaseDependencies extends HeldLeaseDependencies {
   readonly observations?: LeaseObservations;
 }
 
+/**
+ * Leases by name or on any item, with fencing tokens, one try at a time. They are not renewed by themselves; locks that
+ * are, and that can be waited for, come from `store.locks()`. Calls throw a BackendError when DynamoDB refuses or cannot
+ * be reached.
+ */
 export interface Leases {
   /** One try at a named lock. Never waits; takes over a lease that is over. */
   tryAcquire(name: string, holder: string): Promise<LockAnswer>;

@@ -125,7 +125,7 @@ export class LockAcquirer {
     const { clock, random } = this.#context;
     const signals = [this.#parts.shutdown.signal, ...(wait.signal === undefined ? [] : [wait.signal])];
     for (const signal of signals) signal.throwIfAborted();
-    const heldHere = (key: ItemKey): Promise<unknown> | undefined => this.#heldHere.get(keyText(key))?.over;
+    const heldHere = (key: ItemKey): AbortSignal | undefined => this.#heldHere.get(keyText(key))?.overSignal;
     const parts = { clock, random, leases: this.#leases, options: this.#options, heldHere };
     using waiting = new LockWait(parts, names, { maxWaitMs, signals });
     return await fn(waiting);

@@ -2,6 +2,10 @@
 import type { BackendError } from '../../errors.ts';
 import type { LossReason } from '../leases/lease-loss.ts';
 
+/**
+ * What happens to the lock `name` while it is held. For logs and metrics: the work itself goes by the lock's signal.
+ * Times in ms.
+ */
 export type LockEvent =
   /** No renewal for `dangerAfterMs`; once until the next renewal. */
   | { readonly kind: 'danger'; readonly name: string; readonly remainingMs: number }

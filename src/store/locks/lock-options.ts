@@ -3,6 +3,10 @@ import { hostname } from 'node:os';
 import { ConfigurationError, type OptionFault } from '../../errors.ts';
 import { resolveLeaseOptions, type LeaseOptions, type ResolvedLeaseOptions } from '../leases/lease-options.ts';
 
+/**
+ * How the locks of one `store.locks()` are held, waited for and given up. Wrong options are a ConfigurationError that
+ * lists all faults.
+ */
 export interface LockOptions extends LeaseOptions {
   /** Who asks, for people who read the table. 1-256 characters. @defaultValue host:pid */
   readonly holder?: string;
@@ -53,6 +57,10 @@ export interface ResolvedLockOptions extends Required<
   readonly lease: ResolvedLeaseOptions;
 }
 
+/**
+ * What `LockOptions` leave out, besides `LEASE_DEFAULTS`. Times in ms, `retentionDays` in days. `dangerAfterMs` is half
+ * of `leaseMs`, and `requireProgressMs` is off.
+ */
 export const LOCK_DEFAULTS = {
   takeover: 'expiry-or-observed',
   onStall: 'revalidate',

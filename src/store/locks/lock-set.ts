@@ -3,6 +3,7 @@ import type { TransactionAction } from '../transactions/transaction.ts';
 import type { FencedCommits } from './fenced-commit.ts';
 import type { HeldLock, Lock } from './lock.ts';
 
+/** Several locks that were granted together by `acquireAll`, and are written under and given back together. */
 export interface LockSet extends AsyncDisposable {
   /** In the order in which everybody takes them, each name once. */
   readonly locks: readonly Lock[];

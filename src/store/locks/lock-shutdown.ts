@@ -9,6 +9,7 @@ import type { HeldLock } from './lock.ts';
 import { LocksClosedError } from './lock-errors.ts';
 import { orAborted } from './lock-waiters.ts';
 
+/** How patient `locks.close()` is. A wrong `graceMs` is a ConfigurationError, and nothing is closed. */
 export interface CloseOptions {
   /** How long the work may go on. Unit: ms. Range: 0-86400000. @defaultValue 10000 */
   readonly graceMs?: number;

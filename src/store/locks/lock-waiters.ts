@@ -10,6 +10,7 @@ import type { ItemKey } from '../table.ts';
 import { LockTimeoutError } from './lock-errors.ts';
 import type { ResolvedLockOptions } from './lock-options.ts';
 
+/** How long a lock is waited for, and what ends the wait. A wrong `maxWaitMs` is a ConfigurationError. */
 export interface WaitOptions {
   /**
    * For all of the wait; 0: one try. Unit: ms. Range: 0-2147483647, or Infinity.
@@ -97,13 +98,28 @@ export function orAborted<Result>(
   });
 }
 
+/** Resolves when `over` aborts. @throws the reason of `signal` when that aborts first; nothing stays behind on either. */
+async function untilOver(over: AbortSignal, signal: AbortSignal): Promise<void> {
+  const ended = Promise.withResolvers<undefined>();
+  const onOver = (): void => {
+    ended.resolve(undefined);
+  };
+  if (over.aborted) return;
+  over.addEventListener('abort', onOver, { once: true });
+  try {
+    await orAborted(ended.promise, signal);
+  } finally {
+    over.removeEventListener('abort', onOver);
+  }
+}
+
 export interface WaitParts {
   readonly clock: Clock;
   readonly random: Random;
   readonly leases: Leases;
   readonly options: ResolvedLockOptions;
-  /** Resolves when this very process gives the lock up; undefined when it does not hold it. */
-  heldHere(key: ItemKey): Promise<unknown> | undefined;
+  /** Aborts when this very process gives the lock up; undefined when it does not hold it. */
+  heldHere(key: ItemKey): AbortSignal | undefined;
 }
 
 const MAX_EXTRA_MS = 200;
@@ -167,7 +183,7 @@ export class LockWait implements Disposable {
       const here = this.#parts.heldHere(key);
       if (here !== undefined) {
         // No need to ask the table what this process knows first.
-        await orAborted(here, this.signal);
+        await untilOver(here, this.signal);
         return;
       }
       await sleep(this.#parts.clock, this.#nextLookMs(leftMs), this.signal);

@@ -16,6 +16,7 @@ import type { LockEvents } from './lock-events.ts';
 import type { ResolvedLockOptions } from './lock-options.ts';
 import { LockPulse } from './lock-pulse.ts';
 
+/** What became of giving a lock back. After `unanswered` it is free when its lease is over, if not before. */
 export type ReleaseAnswer =
   | 'released'
   /** Another holds it, or it is gone; nothing was written. */
@@ -23,6 +24,10 @@ export type ReleaseAnswer =
   /** It was lost before, and a last try to give it back got no answer within a second. */
   | 'unanswered';
 
+/**
+ * A named lock while this process holds it. It renews itself unless `beats` is `manual`. What only the holder may write
+ * goes through `write` or `finish`, or carries `fence` in a transaction of your own.
+ */
 export interface Lock extends AsyncDisposable {
   readonly name: string;
   /** Grows with each grant, also when the item was deleted in between. For systems that can refuse an older one. */
@@ -88,6 +93,7 @@ export class HeldLock implements Lock {
   readonly #parts: HeldLockParts;
   readonly #pulse: LockPulse;
   readonly #over = Promise.withResolvers<undefined>();
+  readonly #overSignal = new AbortController();
   #released: Promise<ReleaseAnswer> | undefined;
   #releaseFailure: { readonly error: unknown } | undefined;
   #answer: ReleaseAnswer | undefined;
@@ -136,6 +142,16 @@ export class HeldLock implements Lock {
   /** Resolves when it is given back, finished or lost; a release that failed counts as well. */
   get over(): Promise<undefined> {
     return this.#over.promise;
+  }
+
+  /** Aborts when it is over: for those who may stop waiting for it, which a promise would not forget. */
+  get overSignal(): AbortSignal {
+    return this.#overSignal.signal;
+  }
+
+  #end(): void {
+    this.#over.resolve(undefined);
+    this.#overSignal.abort();
   }
 
   /** How it was given back; undefined while it was not. */
@@ -214,7 +230,7 @@ export class HeldLock implements Lock {
         // The next call tries again.
         this.#released = undefined;
         this.#releaseFailure = { error };
-        this.#over.resolve(undefined);
+        this.#end();
         throw error;
       },
     );
@@ -258,7 +274,7 @@ export class HeldLock implements Lock {
   #settle(answer: ReleaseAnswer): void {
     this.#answer = answer;
     this.#releaseFailure = undefined;
-    this.#over.resolve(undefined);
+    this.#end();
   }
 
   #onLoss(): void {
@@ -267,6 +283,6 @@ export class HeldLock implements Lock {
     if (loss instanceof LeaseLostError) {
       this.#parts.events.emit({ kind: 'lost', name: this.name, reason: loss.reason });
     }
-    this.#over.resolve(undefined);
+    this.#end();
   }
 }

@@ -18,11 +18,16 @@ import type { WaitOptions } from './lock-waiters.ts';
 
 export type { LockOptions } from './lock-options.ts';
 
+/** What one try at a lock came to. `busy`: nothing was written, and `holder` is who has it. */
 export type LockAttempt =
   | { readonly kind: 'acquired'; readonly lock: Lock }
   /** `waitMs`: until a try may succeed, if its holder is never heard of again. */
   | { readonly kind: 'busy'; readonly holder: string; readonly waitMs: number };
 
+/**
+ * Named locks. One holder at a time, but for one that was paused and does not know yet that its lease is over: its
+ * fenced writes are refused. Names: well-formed texts of 1 to 2,043 bytes. Wrong arguments are a ConfigurationError.
+ */
 export interface Locks {
   /**
    * One request; never waits, not even for those of this process who wait in line; takes over a lock whose lease is

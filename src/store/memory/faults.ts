@@ -19,8 +19,10 @@ const OPERATIONS = [
   'UpdateTimeToLive',
 ] as const;
 
+/** The operations that the in-memory DynamoDB knows, by the names that AWS gives them. It refuses all others. */
 export type MemoryOperation = (typeof OPERATIONS)[number];
 
+/** What is to go wrong with a request, and whether it is applied all the same. */
 export type MemoryFault =
   /** Refused for too many requests; not applied. */
   | 'throttle'

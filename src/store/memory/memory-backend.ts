@@ -26,6 +26,7 @@ import { expireItems } from './expiry.ts';
 import { plainMap } from './plain-values.ts';
 import { isRecord } from './values.ts';
 
+/** By which clock an in-memory DynamoDB goes, and which tables it begins with. */
 export interface MemoryBackendOptions {
   /** Decides how long request tokens of transactions are remembered. @defaultValue the system's */
   readonly clock?: Clock;
@@ -33,6 +34,7 @@ export interface MemoryBackendOptions {
   readonly tables?: readonly { readonly definition: object; readonly ttlAttribute: string }[];
 }
 
+/** The DynamoDB of unit tests: hand it to `createStore({ backend })`, look into it, and let its requests fail. */
 export interface MemoryBackend extends InProcessBackend {
   /** Every item of every table as plain values; the order has no meaning. For assertions. */
   items(): Item[];
@@ -76,6 +78,11 @@ const OPERATION_BY_NAME: Readonly<Record<MemoryOperation, Operation>> = {
 // Taken before any test puts fake timers in its place, under which every request would wait for ever.
 const nextTurn: (fn: () => void) => unknown = globalThis.setImmediate;
 
+/**
+ * A DynamoDB in this process, empty but for `tables`. For unit tests: it is compared with a local DynamoDB, but keeps
+ * nothing beyond the process and never lags or throttles by itself.
+ * @throws what CreateTable would refuse a definition of `tables` with.
+ */
 export function createMemoryBackend(options: MemoryBackendOptions = {}): MemoryBackend {
   const database = new Database(options.clock ?? systemClock);
   for (const { definition, ttlAttribute } of options.tables ?? []) {

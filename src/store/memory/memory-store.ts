@@ -7,6 +7,7 @@ import { createMemoryBackend, type MemoryBackend } from './memory-backend.ts';
 /** Where DynamoDB is needs no saying. */
 export type MemoryStoreOptions = Omit<StoreOptions, 'backend' | 'endpoint' | 'region' | 'credentials'>;
 
+/** A store together with the DynamoDB in this process that it works on. `close` leaves the items there. */
 export interface MemoryStore extends Store {
   /** The DynamoDB behind it: what is stored, and faults on request. */
   readonly backend: MemoryBackend;

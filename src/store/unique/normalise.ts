@@ -8,6 +8,10 @@
 import { domainToASCII } from 'node:url';
 import { ConfigurationError } from '../../errors.ts';
 
+/**
+ * The form of a value in which it is compared and must exist once. Stable: its own result stays as it is. To refuse a
+ * value it throws; what it makes must be a well-formed text, not empty, that fits into a key.
+ */
 export type Normalise = (value: string) => string;
 
 /** More than any key can hold, however much shorter the normal form is. Unit: UTF-16 code units. */

@@ -20,6 +20,10 @@ import { NORMALISERS, type Normalise } from './normalise.ts';
 import { isSentinel, readSentinel, stillHas, storedValue, unchangedSince, type Sentinel } from './sentinel.ts';
 import type { UniqueConstraint } from './unique-constraint.ts';
 
+/**
+ * A value that is taken although no item has it: its sentinel was left behind. Nobody can use the value until
+ * `store.removeUniqueOrphan` removes it.
+ */
 export interface Orphan {
   readonly scope: string;
   readonly value: string;
@@ -36,6 +40,7 @@ export interface Orphan {
  */
 export type SentinelState = 'held' | 'undecided' | Orphan['reason'];
 
+/** A sentinel and what it is worth, whether or not it is an orphan: `asOrphan` tells. */
 export interface SentinelReport extends Omit<Orphan, 'reason'> {
   readonly state: SentinelState;
 }

@@ -32,6 +32,9 @@ import {
 } from './sentinel.ts';
 import { ambiguousWrite, writeTied, writeTiedInForms, type TiedActions, type TiedAnswer } from './tied-write.ts';
 
+/**
+ * An attribute whose value no two items of a scope have at once. A wrong one is a ConfigurationError of `store.unique`.
+ */
 export interface UniqueConstraint {
   /**
    * Names the constraint; part of the sentinel's key, so it stays as it is once there are items. No # in it. For example
@@ -48,6 +51,7 @@ export interface UniqueConstraint {
   readonly normalise?: Normalise;
 }
 
+/** What a write under a constraint came to. `written`: the item and its sentinels, all of it. */
 export type UniqueAnswer =
   | { readonly kind: 'written' }
   /**

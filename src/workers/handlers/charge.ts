@@ -23,7 +23,7 @@ export interface ChargeResponse {
 }
 
 /** The ledger holds another charge under this request id: which of the two was meant, only a person can tell. */
-class ChargeConflictError extends OnlyonceError {
+export class ChargeConflictError extends OnlyonceError {
   readonly code = 'CHARGE_CONFLICT';
   readonly retryable = false;
 

@@ -1,5 +1,7 @@
 /** Waiting for a lock: whose turn it is, when it is looked at, and how a wait ends. */
+import { getEventListeners } from 'node:events';
 import { describe, expect, test } from 'vitest';
+import { HeldLock } from '../../../src/store/locks/lock.ts';
 import { lockKey } from '../../../src/store/table.ts';
 import { useStoreBench } from '../../support/store-bench.ts';
 import { acquired, LOCK_LEASE, lockScene, SILENCE_MS } from '../../support/store-locks.ts';
@@ -37,6 +39,30 @@ describe('a waiter', () => {
 
     // Assert
     expect([lock.isHeld(), bench.transport.seen.length]).toEqual([true, 1]);
+  });
+
+  test('that gives up leaves nothing behind on the lock that this process holds', async () => {
+    // Arrange
+    const scene = lockScene(bench);
+    const { locks } = scene.machine();
+    const lock = await locks.acquire(scene.name);
+    if (!(lock instanceof HeldLock)) throw new TypeError('a lock of this process');
+    const listeners = (): number => getEventListeners(lock.overSignal, 'abort').length;
+    const before = listeners();
+
+    // Act
+    const endings: unknown[] = [];
+    for (let nth = 0; nth < 20; nth += 1) {
+      const giveUp = new AbortController();
+      const waiting = failureOf(locks.acquire(scene.name, { signal: giveUp.signal }));
+      await until(() => listeners() > before);
+      giveUp.abort(new Error('enough'));
+      endings.push(await waiting);
+    }
+
+    // Assert
+    expect(endings).toHaveLength(20);
+    expect(listeners()).toBe(before);
   });
 
   test('tries once, then only looks, and writes again when the lock is free', async () => {

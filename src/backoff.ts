@@ -1,6 +1,7 @@
 /** Delays between tries: pure arithmetic, with the randomness handed in. */
 import type { Random } from './clock.ts';
 
+/** How delays between tries grow. */
 export interface Backoff {
   /** The upper bound of the first delay. Unit: ms. */
   readonly baseMs: number;

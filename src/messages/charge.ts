@@ -12,6 +12,7 @@ const idSchema: z.ZodType<string> = z
   .max(100)
   .regex(/^[\w.:@/+-]+$/, 'only letters, digits and _ . : @ / + - are allowed');
 
+/** What an account is charged, and why. */
 export interface Charge {
   /** The business key. The producer makes it once per charge and repeats it with each retry. */
   readonly requestId: string;
@@ -31,6 +32,7 @@ const chargeSchema: z.ZodType<Charge> = z.strictObject({
   description: z.string().max(500),
 });
 
+/** The contract of a charge; its business key is the request id. */
 export const CHARGE_REQUESTED: MessageContract<Charge> = defineMessage({
   type: 'charge.requested',
   version: 1,

@@ -10,6 +10,7 @@ import { canonicalJson, parseJson, type Json } from './json.ts';
 import { MAX_KEY_BYTES, MAX_MESSAGE_BYTES } from './limits.ts';
 import { validate, type Validated } from './schema.ts';
 
+/** Why a body is no message. Stable: dead letters and metrics carry it. */
 export type InvalidCode =
   | 'TOO_LARGE'
   | 'NOT_JSON'
@@ -21,6 +22,7 @@ export type InvalidCode =
   /** The contract's own code (schema, upcaster, keyOf) threw on it. */
   | 'CONTRACT_FAILED';
 
+/** What a body holds: a message that was checked, or why it is none. */
 export type DecodedMessage =
   | { readonly kind: 'valid'; readonly message: Message }
   | { readonly kind: 'invalid'; readonly code: InvalidCode; readonly reason: string };

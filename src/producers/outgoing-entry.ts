@@ -38,6 +38,7 @@ export interface OutgoingBody extends DeliveryOptions {
   readonly key: string;
 }
 
+/** What a producer takes: a payload with its contract, or a body that is sent as it is. */
 export type OutgoingEntry<Payload = unknown> = OutgoingMessage<Payload> | OutgoingBody;
 
 /** Ready to be sent. */

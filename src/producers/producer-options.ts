@@ -4,6 +4,7 @@ import type { Backoff } from '../backoff.ts';
 import { systemClock, systemRandom, type Clock, type Random } from '../clock.ts';
 import { ConfigurationError, type OptionFault } from '../errors.ts';
 
+/** Where a producer sends, and how long it tries. */
 export interface ProducerOptions {
   /** From `createQueueClient`. Its own tries (3 per request) come on top of `maxAttempts`. */
   readonly client: SQSClient;
@@ -42,6 +43,7 @@ export interface ResolvedProducerOptions {
   readonly random: Random;
 }
 
+/** What `ProducerOptions` leave out. Units: as there. */
 export const PRODUCER_DEFAULTS = {
   maxAttempts: 5,
   deadlineMs: 30_000,

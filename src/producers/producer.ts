@@ -9,10 +9,12 @@ import { notStarted, sendRequest } from './send-request.ts';
 import { sentBefore, type SendResult, type SentEntry } from './send-result.ts';
 import { splitBatches } from './split-batches.ts';
 
+/** How one message is sent. */
 export interface SendOptions extends DeliveryOptions {
   readonly signal?: AbortSignal;
 }
 
+/** How far a batch is. */
 export interface SendProgress {
   /** Entries of the call. */
   readonly total: number;
@@ -23,6 +25,7 @@ export interface SendProgress {
   readonly latest: readonly SendResult[];
 }
 
+/** How many entries are sent in one call: progress, resuming, an early end. */
 export interface SendBatchOptions {
   /**
    * The result of an earlier call with the same entries: what it sent is not sent again, and is reported as it was.
@@ -35,6 +38,7 @@ export interface SendBatchOptions {
   readonly signal?: AbortSignal;
 }
 
+/** Sends messages to one queue. */
 export interface Producer {
   /** Sends one message. What is wrong with it is told in the result, as in `sendBatch`. */
   send<Payload>(contract: MessageContract<Payload>, payload: Payload, options?: SendOptions): Promise<SendResult>;

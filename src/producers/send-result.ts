@@ -2,6 +2,7 @@
 import { ConfigurationError, type OptionFault } from '../errors.ts';
 import { keyOfEntry, type OutgoingEntry } from './outgoing-entry.ts';
 
+/** SQS has taken the message. */
 export interface SentEntry {
   readonly kind: 'sent';
   readonly index: number;
@@ -35,6 +36,7 @@ export interface InvalidEntry {
   readonly reason: string;
 }
 
+/** What became of one entry. */
 export type SendResult = SentEntry | FailedEntry | InvalidEntry;
 
 /**

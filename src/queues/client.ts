@@ -3,6 +3,7 @@ import { SQSClient, type SQSClientConfig } from '@aws-sdk/client-sqs';
 
 export type { SQSClient as QueueClient, Message as QueueMessage } from '@aws-sdk/client-sqs';
 
+/** Where SQS is, and how long it is waited for. */
 export interface QueueClientOptions {
   /** Where SQS is. Handed to the SDK as it is. @defaultValue AWS, found by the SDK from the region */
   readonly endpoint?: string;
@@ -37,6 +38,7 @@ export function createPollingClient(options: Omit<QueueClientOptions, 'maxAttemp
   return createQueueClient({ ...options, requestTimeoutMs: MAX_WAIT_MS + answerMs, maxAttempts: 1 });
 }
 
+/** A client for everything but long polls. */
 export function createQueueClient(options: QueueClientOptions = {}): SQSClient {
   const maxSockets = options.maxSockets ?? QUEUE_CLIENT_DEFAULTS.maxSockets;
   const config: SQSClientConfig = {

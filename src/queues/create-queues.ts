@@ -10,17 +10,23 @@ import { classifyFault, faultName } from '../aws-fault.ts';
 import { BackendError, ConfigurationError } from '../errors.ts';
 import { deadLetterQueueName, FIFO_SUFFIX, QUEUE_DEFAULTS, type QueueSettings } from './topology.ts';
 
+/** A queue by its name and its URL. */
 export interface QueueAddress {
   readonly name: string;
   readonly url: string;
 }
 
+/** A queue and its dead-letter queue; `created` tells whether any of the two is new. */
 export interface QueuePair {
   readonly queue: QueueAddress;
   readonly deadLetterQueue: QueueAddress;
   readonly created: boolean;
 }
 
+/**
+ * Creates a queue and its dead-letter queue where they are missing. Safe to repeat; settings of queues that exist stay.
+ * @throws {ConfigurationError} when the name does not fit the kind. @throws what the SDK throws.
+ */
 export async function createQueuePair(
   client: SQSClient,
   name: string,

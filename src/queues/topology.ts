@@ -1,5 +1,6 @@
 /** The queues that each flow needs and how they are set up. Bootstrap, commands, docs and tests read them here. */
 
+/** How a queue is made. */
 export interface QueueSettings {
   /** Unit: s. Long enough for a lease, its takeover bound and some slack. */
   readonly visibilityTimeoutSeconds: number;
@@ -14,6 +15,7 @@ export interface QueueSettings {
   readonly isFifo?: boolean;
 }
 
+/** How the queues of the flows are made. */
 export const QUEUE_DEFAULTS: QueueSettings = {
   visibilityTimeoutSeconds: 30,
   retentionSeconds: 1_209_600,

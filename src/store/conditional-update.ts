@@ -13,6 +13,7 @@ export interface UpdateTarget {
   readonly tableName: string;
 }
 
+/** An update of one item, and what must hold for it. */
 export interface ConditionalUpdate {
   readonly key: ItemKey;
   readonly change: Change;
@@ -21,6 +22,7 @@ export interface ConditionalUpdate {
   readonly signal?: AbortSignal;
 }
 
+/** What became of a conditional update. */
 export type UpdateAnswer =
   /** Applied; `item` is the item as it is now. */
   | { readonly kind: 'updated'; readonly item: Item }

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import type { Message as SqsMessage, MessageAttributeValue } from '@aws-sdk/client-sqs';
 
+/** One receive of a message, as SQS gave it out. */
 export interface Delivery {
   readonly messageId: string;
   readonly receiptHandle: string;

@@ -3,6 +3,7 @@ import { messageOf } from '../errors.ts';
 import type { Delivery } from './delivery.ts';
 import type { Outcome, OutcomeKind } from './outcome.ts';
 
+/** A delivery that has ended. */
 export interface DeliveryReport<Kind extends OutcomeKind = OutcomeKind> {
   readonly delivery: Delivery;
   /** Undefined when the message could not be read. */
@@ -11,12 +12,14 @@ export interface DeliveryReport<Kind extends OutcomeKind = OutcomeKind> {
   readonly durationMs: number;
 }
 
+/** A receive that failed, and when the next one comes. */
 export interface ReceiveFailure {
   readonly error: Error;
   /** Unit: ms. */
   readonly nextTryInMs: number;
 }
 
+/** The poll loop gave no sign of life. */
 export interface PollingStalled {
   /** How long nothing was heard of the poll loop. Unit: ms. */
   readonly silentForMs: number;
@@ -33,6 +36,7 @@ export type WorkerEventMap = { readonly [Kind in OutcomeKind]: DeliveryReport<Ki
   readonly stalled: PollingStalled;
 };
 
+/** Called with the event of its name. What it throws or rejects with becomes a warning of the process. */
 export type WorkerListener<Name extends keyof WorkerEventMap> = (event: WorkerEventMap[Name]) => unknown;
 
 /** The same as options, for the three that most people want. */

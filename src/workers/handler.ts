@@ -6,6 +6,7 @@ import type { TransactionAction } from '../store/transactions/transaction.ts';
 import type { FailedAction } from '../store/transactions/transaction-failures.ts';
 import type { Log } from '../telemetry/log.ts';
 
+/** What a handler answers. */
 export type HandlerResult = Completed | Rejected | TryAgain;
 
 /** The effects are to be committed together with the record, all or nothing; every duplicate gets `response`. */
@@ -38,6 +39,7 @@ export interface TryAgain {
   readonly countsAsAttempt?: boolean;
 }
 
+/** What the call of a step is given. */
 export interface StepCall {
   /** The same for every attempt of this step of this key: pass it to the outside system. */
   readonly idempotencyKey: string;
@@ -80,6 +82,7 @@ export interface WorkLease {
   remainingMs(): number;
 }
 
+/** What a handler is given beside its message. */
 export interface HandlerContext {
   /** Counts tries of this key, this one included. For a direct handler: how often the message was received. */
   readonly attempt: number;
@@ -109,6 +112,7 @@ export interface HandlerContext {
   update(update: ConditionalUpdate): Promise<UpdateAnswer>;
 }
 
+/** What a user writes for one type of message. */
 export interface Handler<Payload> {
   readonly contract: MessageContract<Payload>;
   /**

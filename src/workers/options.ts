@@ -8,6 +8,7 @@ import { silentLog, type Log } from '../telemetry/log.ts';
 import type { WorkerEvents } from './events.ts';
 import type { Handler } from './handler.ts';
 
+/** What a worker works on, with what, and how. */
 export interface WorkerOptions {
   /** The queue's name. It is part of every effect record's key: the same key on two queues is two effects. */
   readonly queue: string;
@@ -64,6 +65,7 @@ export interface WorkerOptions {
 
 export type ResolvedWorkerOptions = Required<Omit<WorkerOptions, 'lease'>> & { readonly lease: ResolvedLeaseOptions };
 
+/** What `WorkerOptions` leave out. Units: as there. */
 export const WORKER_DEFAULTS = {
   name: 'worker',
   concurrency: 10,

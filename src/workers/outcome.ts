@@ -10,6 +10,7 @@ export type EffectAnswer =
   | { readonly status: 'COMPLETED'; readonly response: unknown }
   | { readonly status: 'REJECTED'; readonly reason: string };
 
+/** What became of a delivery: expected results, never exceptions. */
 export type Outcome =
   /** The effects are committed. */
   | { readonly kind: 'completed'; readonly response: unknown; readonly attempt: number; readonly takenOver: boolean }
@@ -45,6 +46,7 @@ export type Outcome =
   /** The lease or the visibility went away while working: touch nothing. */
   | { readonly kind: 'lost'; readonly reason: LossReason | 'visibility' | 'timeout' };
 
+/** The name of an outcome. */
 export type OutcomeKind = Outcome['kind'];
 
 /** What is done with the message. */

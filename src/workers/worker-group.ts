@@ -8,11 +8,13 @@ import { ConfigurationError, type OptionFault } from '../errors.ts';
 import type { WorkerOptions } from './options.ts';
 import { createWorker, type StopReport, type Worker, type WorkerHealth } from './worker.ts';
 
+/** The worker of one queue of a group, with its share of the slots. */
 export interface GroupMember extends Omit<WorkerOptions, 'concurrency'> {
   /** Its part of the slots, beside the others' weights. Range: above 0, at most 1000. @defaultValue 1 */
   readonly weight?: number;
 }
 
+/** The slots of a process and the queues that share them. */
 export interface WorkerGroupOptions {
   /** Deliveries at once, of all queues together. Range: from the number of queues to 1000. */
   readonly concurrency: number;
@@ -20,6 +22,7 @@ export interface WorkerGroupOptions {
   readonly workers: readonly GroupMember[];
 }
 
+/** The workers of several queues, started and stopped together. */
 export interface WorkerGroup {
   /** In the order of the options; their shares are in `concurrencies`. */
   readonly workers: readonly Worker[];

@@ -17,11 +17,13 @@ import { findQueueRuleFaults, readQueueFacts } from './queue-rules.ts';
 import { createScheduler, type Scheduler } from './scheduler.ts';
 import type { PipelineDependencies } from './work-context.ts';
 
+/** What a stop could not wait for. */
 export interface StopReport {
   /** Message ids whose handlers still ran at the deadline. Their messages come back by themselves. */
   readonly leftovers: readonly string[];
 }
 
+/** What a health check wants to know of a worker. */
 export interface WorkerHealth {
   readonly state: 'new' | LivenessState | 'stopping';
   /** How long the poll loop gave no sign of life. Unit: ms. */
@@ -30,6 +32,7 @@ export interface WorkerHealth {
   readonly running: number;
 }
 
+/** Receives the messages of one queue and gets each of them to its outcome. */
 export interface Worker {
   /**
    * Begins to receive. Calling it again returns the same promise.

@@ -70,7 +70,7 @@ it('works', () => {
 const USED_DEPENDENCIES = ['@aws-sdk/client-dynamodb', '@aws-sdk/client-sqs'];
 
 /** Development dependencies that only our own tests use. `onlyonce-local-backends` stays: knip.jsonc names it. */
-const UNUSED_DEVELOPMENT_DEPENDENCIES = ['fast-check'];
+const UNUSED_DEVELOPMENT_DEPENDENCIES = ['arktype', 'fast-check', 'valibot'];
 
 interface Manifest {
   readonly dependencies: Readonly<Record<string, string>>;

@@ -34,6 +34,7 @@ export class ChargeConflictError extends OnlyonceError {
   }
 }
 
+/** The handler of charges: at most one charge at the provider and one ledger entry per request id. */
 export function createChargeHandler(provider: PaymentProvider): Handler<Charge> {
   return {
     contract: CHARGE_REQUESTED,

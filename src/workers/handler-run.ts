@@ -41,19 +41,34 @@ export async function runHandler(options: RunOptions): Promise<Finished> {
   const { handler, message, store } = options;
   const unitOfWork: TransactionAction[] = [];
   const { key } = message;
+  const log = withFields(options.log, { key, messageId: options.delivery.messageId, attempt: options.attempt });
+  let isOver = false;
   const result = await handler.handle(message, {
     attempt: options.attempt,
     signal: options.signal,
     deadlineMs: options.deadlineMs,
-    log: withFields(options.log, { key, messageId: options.delivery.messageId, attempt: options.attempt }),
+    log,
     idempotencyKey: keyOfEffect(options.queue, key),
-    transaction: { add: (...actions) => void unitOfWork.push(...actions) },
+    transaction: {
+      add: (...actions) => {
+        if (isOver) warnOfLateEffect(log);
+        else unitOfWork.push(...actions);
+      },
+    },
     lease: options.lease,
     step: options.step,
     get: (itemKey) => store.get(itemKey),
     update: (update) => store.update(update),
   });
+  isOver = true;
   return finishedOf(result, unitOfWork);
+}
+
+/** A forgotten await. Throwing would end in a promise that nobody looks at, and take the process with it. */
+function warnOfLateEffect(log: Log): void {
+  const text = 'an effect was added after its handler had returned and is lost: an await is missing';
+  log.error({}, text);
+  process.emitWarning(text);
 }
 
 function finishedOf(result: HandlerResult, unitOfWork: readonly TransactionAction[]): Finished {

@@ -70,7 +70,7 @@ export interface StepOptions<Result> {
 
 /** Writes that are committed together with the effect record, all or nothing. */
 export interface UnitOfWork {
-  /** At most 99 in all: the record is one more. */
+  /** At most 99 in all: the record is one more. What is added after the handler has returned is lost, with a warning. */
   add(...actions: readonly TransactionAction[]): void;
 }
 
@@ -105,7 +105,11 @@ export interface HandlerContext {
    * and nobody can be asked.
    * @throws {ConfigurationError} in a direct handler: it runs once for each duplicate, and so would the call.
    */
-  step<Result>(name: string, call: (call: StepCall) => Promise<Result>, options?: StepOptions<Result>): Promise<Result>;
+  readonly step: <Result>(
+    name: string,
+    call: (call: StepCall) => Promise<Result>,
+    options?: StepOptions<Result>,
+  ) => Promise<Result>;
   /** A strongly consistent read. */
   get(key: ItemKey): Promise<Item | undefined>;
   /** A write outside the transaction: only for what is harmless when it happens without the effects, or twice. */

@@ -313,6 +313,26 @@ test.each([
   expect(await counted(bench, name)).toBe(1);
 });
 
+test('warns of an effect that is added after its handler has returned', async () => {
+  const bench = await lab.open();
+  const warned = new Promise<Error>((resolve) => process.once('warning', resolve));
+  const settled = Promise.withResolvers<void>();
+  const handler = directly((_note, { transaction }) => {
+    void settled.promise.then(() => {
+      transaction.add(countEffect(bench.accountId));
+    });
+    return { kind: 'completed' };
+  });
+  const run = bench.run({ handlers: [handler] });
+  await bench.send(noteBody({ id: 'n1', text: '' }));
+  await run.when('completed');
+
+  settled.resolve();
+
+  expect((await warned).message).toContain('an await is missing');
+  expect(await counted(bench, bench.accountId)).toBeUndefined();
+});
+
 test('gives the handler a key for the effect that every delivery shares, and no lease', async () => {
   const bench = await lab.open();
   const seen: { key: string; lease: unknown; deadlineMs: number }[] = [];

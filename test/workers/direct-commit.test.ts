@@ -300,7 +300,7 @@ test.each([
   let tries = 0;
   const handler = directly((_note, { transaction }) => {
     tries += 1;
-    if (tries <= 4) return notNow();
+    if (tries <= 3) return notNow();
     transaction.add(countEffect(name));
     return { kind: 'completed' };
   });
@@ -309,7 +309,7 @@ test.each([
 
   await run.when('completed');
 
-  expect(run.tally()).toEqual({ retry: 4, completed: 1 });
+  expect(run.tally()).toEqual({ retry: 3, completed: 1 });
   expect(await counted(bench, name)).toBe(1);
 });
 

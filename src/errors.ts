@@ -77,7 +77,15 @@ export function messageOf(error: unknown): string {
 
 function describe(value: unknown): string {
   if (value === undefined) return 'nothing';
-  // Functions and symbols have no JSON; what they are is all that can be said of them.
-  const text = JSON.stringify(value) as string | undefined;
-  return (text ?? typeof value).slice(0, 80);
+  if (typeof value === 'number') return String(value);
+  return (jsonOf(value) ?? typeof value).slice(0, 80);
+}
+
+/** Undefined for what has no JSON: functions, symbols, cycles. What they are is all that can be said of them. */
+function jsonOf(value: unknown): string | undefined {
+  try {
+    return JSON.stringify(value, (_name, part: unknown) => (typeof part === 'bigint' ? `${String(part)}n` : part));
+  } catch {
+    return undefined;
+  }
 }

@@ -5,6 +5,7 @@
 import { DynamoDBClient, type DynamoDBClientConfig } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { ConfigurationError, type OptionFault } from '../errors.ts';
+import { attachAnswerCheck } from './answer-check.ts';
 import { attachMeter, type RequestMeter } from './request-meter.ts';
 import { attachTrace, type RequestTrace } from './request-trace.ts';
 
@@ -83,6 +84,7 @@ export function createDocumentClient(options: StoreClientOptions = {}): DynamoDB
     ...(options.backend === undefined ? overNetwork(limits) : inProcess(options.backend)),
   };
   const client = new DynamoDBClient(config);
+  attachAnswerCheck(client);
   if (options.meter !== undefined) attachMeter(client, options.meter);
   if (options.trace !== undefined) attachTrace(client, options.trace);
   return DynamoDBDocumentClient.from(client, { marshallOptions: { removeUndefinedValues: true } });

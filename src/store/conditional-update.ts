@@ -2,6 +2,7 @@
 import { UpdateCommand, type DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { classifyFault } from '../aws-fault.ts';
 import type { Clock, Random } from '../clock.ts';
+import { BackendError } from '../errors.ts';
 import { toBackendError } from './backend-error.ts';
 import { Placeholders, renderChange, type Change, type Condition } from './expressions.ts';
 import { itemOfFailedCondition } from './plain-item.ts';
@@ -50,11 +51,18 @@ export async function conditionalUpdate(target: UpdateTarget, update: Conditiona
   try {
     const options = update.signal === undefined ? {} : { abortSignal: update.signal };
     const result = await target.client.send(command, options);
-    return { kind: 'updated', item: result.Attributes ?? {} };
+    return { kind: 'updated', item: updatedItem(result.Attributes) };
   } catch (error) {
     if (classifyFault(error) !== 'conditionFailed') throw toBackendError(error);
     return { kind: 'refused', item: itemOfFailedCondition(error) };
   }
+}
+
+/** An item always has its key. An answer without it is none of DynamoDB's, and says nothing about the update. */
+function updatedItem(attributes: Item | undefined): Item {
+  if (attributes?.['PK'] !== undefined) return attributes;
+  const message = 'DynamoDB: the answer to an update came without the item that was asked for';
+  throw new BackendError(message, { reason: 'ambiguous', retryable: true });
 }
 
 /**

@@ -3,6 +3,7 @@
  * so two conditions never clash and reserved words never matter.
  */
 import { ConfigurationError, type OptionFault } from '../errors.ts';
+import { faultOfName } from './kept-values.ts';
 import { faultOfValue } from './storable.ts';
 import { TABLE } from './table.ts';
 
@@ -21,6 +22,8 @@ export class Placeholders {
       .split('.')
       .map((part) => {
         if (part === '') this.refuse({ name: 'path', rule: 'names joined by dots, none of them empty', value: path });
+        const fault = faultOfName(part);
+        if (fault !== undefined) this.refuse(fault);
         const known = this.#names.get(part) ?? `#n${String(this.#names.size)}`;
         this.#names.set(part, known);
         return known;
@@ -116,6 +119,17 @@ export function renderChange(change: Change, placeholders: Placeholders): string
   return [sets.length > 0 ? `SET ${sets.join(', ')}` : '', removes.length > 0 ? `REMOVE ${removes.join(', ')}` : '']
     .filter((clause) => clause !== '')
     .join(' ');
+}
+
+/**
+ * Whether a change builds on what is stored, so that its second application changes the item once more: `plus`, `minus`,
+ * `append`, and expressions of one's own that calculate. Names and values are placeholders, so the text shows it.
+ */
+export function isAccumulating(change: Change): boolean {
+  const placeholders = new Placeholders();
+  return Object.entries(change.set ?? {}).some(
+    ([path, value]) => isSetExpression(value) && /[+-]|list_append/i.test(value(placeholders, path)),
+  );
 }
 
 /** What DynamoDB refuses about the paths of a change, in words that name the path. */

@@ -11,7 +11,7 @@ export interface GuardedChange {
 
 /**
  * Takes `amount` while at least that much is there. Of several at once, only as many succeed as there is enough for.
- * An absent attribute holds nothing: refused.
+ * An absent attribute holds nothing: refused. Never with `whenUnanswered: 'repeat'`: sent again, it spends again.
  * @param amount above 0, at most 2^53 - 1.
  * @throws {ConfigurationError}
  */

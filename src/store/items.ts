@@ -15,7 +15,7 @@ import { conditionalUpdate } from './conditional-update.ts';
 import { absent, all, present } from './conditions.ts';
 import { readConsistently } from './consistent-read.ts';
 import type { StoreContext } from './context.ts';
-import { Placeholders, type Change, type Condition } from './expressions.ts';
+import { isAccumulating, Placeholders, type Change, type Condition } from './expressions.ts';
 import { itemOfFailedCondition } from './plain-item.ts';
 import { repeated } from './repeated.ts';
 import { asStored, checkKey } from './storable.ts';
@@ -37,7 +37,8 @@ export interface ItemWriteOptions {
    * A repeat may be refused by our own first try. `written` then says that the table is as was asked for: the very item
    * of `create` and `replace` is stored, the item of `remove` is gone. Another caller with an equal item may have done
    * it; put a nonce into the item where it matters who did. Whatever else refuses a repeat leaves open what became of
-   * the first try, and is thrown as `ambiguous`.
+   * the first try, and is thrown as `ambiguous`. A change that adds up (`plus`, `minus`, `append`, and with them `spend`
+   * and `fill`) would be applied twice: `repeat` is a ConfigurationError with it.
    * @defaultValue throw
    */
   readonly whenUnanswered?: 'throw' | 'repeat';
@@ -116,6 +117,11 @@ async function update(
   options: ItemWriteOptions,
 ): Promise<WriteAnswer> {
   checkKey(target.key);
+  if (options.whenUnanswered === 'repeat' && isAccumulating(target.change)) {
+    const rule =
+      'throw for a change that adds up: use store.counters, or a transaction with a record of what it is for';
+    throw new ConfigurationError('update', [{ name: 'whenUnanswered', rule, value: options.whenUnanswered }]);
+  }
   const condition = existing(options.condition);
   const request = { ...target, condition, ...(options.signal !== undefined && { signal: options.signal }) };
   const answer = await repeated(context, limitsOf(options), async (wasUnanswered): Promise<Decided> => {

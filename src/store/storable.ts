@@ -5,47 +5,49 @@
 import { marshall, unmarshall } from '@aws-sdk/util-dynamodb';
 import { ConfigurationError, messageOf, type OptionFault } from '../errors.ts';
 import { itemBytes, MAX_ITEM_BYTES } from './item-size.ts';
+import { faultOfName, whyNotKept } from './kept-values.ts';
 import type { Item, ItemKey } from './table.ts';
 
 /** @see AWS: DynamoDB quotas, partition keys and sort keys */
 const MAX_KEY_BYTES: Readonly<Record<keyof ItemKey, number>> = { PK: 2_048, SK: 1_024 };
 
-/** What is wrong with a value, or nothing. */
+/**
+ * What is wrong with a value, or nothing. Kept are texts, finite numbers, bigints, booleans, null, bytes (Uint8Array,
+ * Buffer), plain lists and objects, and sets of one kind. Fields of an object that are undefined are left out.
+ */
 export function faultOfValue(name: string, value: unknown): OptionFault | undefined {
   if (value === undefined) return { name, rule: 'a value; an attribute is taken away by `remove`', value };
-  try {
-    roundTrip({ value });
-  } catch (error) {
-    // The value itself may be what no message can show: a cycle, a bigint.
-    return { name, rule: STORABLE, value: messageOf(error) };
-  }
-  return isLeftOut(value) ? { name, rule: STORABLE, value: 'a function, or undefined in a list' } : undefined;
+  const reason = whyNotKept(value) ?? whyNotMarshalled(value);
+  // The value itself may be what no message can show: a cycle, a class instance.
+  return reason === undefined ? undefined : { name, rule: STORABLE, value: reason };
 }
 
 const STORABLE = 'a value that DynamoDB can keep';
 
-/** The marshaller drops these without a word, and a list would close the gap. */
-function isLeftOut(value: unknown): boolean {
-  if (Array.isArray(value)) return value.some((member) => member === undefined || isLeftOut(member));
-  if (typeof value !== 'object' || value === null) return typeof value === 'function';
-  const isMap = !ArrayBuffer.isView(value) && !(value instanceof Set);
-  return isMap && Object.values(value).some(isLeftOut);
+function whyNotMarshalled(value: unknown): string | undefined {
+  try {
+    roundTrip(value);
+    return undefined;
+  } catch (error) {
+    return messageOf(error);
+  }
 }
 
 /** DynamoDB takes no empty key and none beyond its limits. */
 export function faultsOfKey(key: ItemKey): OptionFault[] {
   return (['PK', 'SK'] as const).flatMap((name) => {
     const value: unknown = key[name];
-    const bytes = typeof value === 'string' ? Buffer.byteLength(value) : 0;
+    // Half of a surrogate pair has no UTF-8: two such keys would be one item.
+    const bytes = typeof value === 'string' && value.isWellFormed() ? Buffer.byteLength(value) : 0;
     if (bytes >= 1 && bytes <= MAX_KEY_BYTES[name]) return [];
-    return [{ name, rule: `a text of 1 to ${String(MAX_KEY_BYTES[name])} bytes`, value: faultText(value) }];
+    return [{ name, rule: `a well-formed text of 1 to ${String(MAX_KEY_BYTES[name])} bytes`, value: faultText(value) }];
   });
 }
 
 /** What is wrong with an item, besides its size. Attributes that are undefined are left out when it is sent. */
 export function faultsOfItem(item: ItemKey & Item): OptionFault[] {
   const faults = Object.entries(item).flatMap(([name, value]) =>
-    value === undefined ? [] : (faultOfValue(name, value) ?? []),
+    value === undefined || name === 'PK' || name === 'SK' ? [] : (faultOfName(name) ?? faultOfValue(name, value) ?? []),
   );
   return [...faultsOfKey(item), ...faults];
 }
@@ -65,7 +67,8 @@ export function asStored(item: ItemKey & Item): Item {
   const tooLarge = faults.length === 0 ? faultOfSize('item', itemBytes(item)) : undefined;
   if (tooLarge !== undefined) faults.push(tooLarge);
   if (faults.length > 0) throw new ConfigurationError('item', faults);
-  return roundTrip(item);
+  const kept = Object.entries(item).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(kept.map(([name, value]) => [name, roundTrip(value)]));
 }
 
 /** @throws {ConfigurationError} */
@@ -74,8 +77,17 @@ export function checkKey(key: ItemKey): void {
   if (faults.length > 0) throw new ConfigurationError('key', faults);
 }
 
-function roundTrip(item: Item): Item {
-  return unmarshall(marshall(item, { removeUndefinedValues: true }));
+function roundTrip(value: unknown): unknown {
+  return withPlainBytes(unmarshall(marshall({ value }, { removeUndefinedValues: true }))['value']);
+}
+
+/** A Buffer that was sent is read back as a Uint8Array. */
+function withPlainBytes(value: unknown): unknown {
+  if (value instanceof Uint8Array) return new Uint8Array(value);
+  if (value instanceof Set) return new Set([...value].map(withPlainBytes));
+  if (Array.isArray(value)) return value.map(withPlainBytes);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, withPlainBytes(member)]));
 }
 
 function faultText(value: unknown): unknown {

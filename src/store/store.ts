@@ -1,7 +1,7 @@
 /** The store: one table and everything that is done with it. */
 import { GetCommand, ScanCommand } from '@aws-sdk/lib-dynamodb';
 import { systemClock, systemRandom, type Clock, type Random } from '../clock.ts';
-import { ConfigurationError } from '../errors.ts';
+import { ConfigurationError, type OptionFault } from '../errors.ts';
 import { toBackendError } from './backend-error.ts';
 import { createDocumentClient, type StoreClientOptions } from './client.ts';
 import { repeatedUpdate, type ConditionalUpdate, type UpdateAnswer, type UpdateTarget } from './conditional-update.ts';
@@ -11,6 +11,7 @@ import { createEffectRecords, type EffectRecords } from './effects/effect-record
 import { resolveStep, type ResolveAnswer, type StepResolution } from './effects/resolve-step.ts';
 import { checkedLeaseOptions, type LeaseOptions } from './leases/lease-options.ts';
 import { createLeases, type Leases } from './leases/leases.ts';
+import { isAccumulating } from './expressions.ts';
 import type { Item, ItemKey } from './table.ts';
 import { createIndexReads, type IndexReads } from './index-reads.ts';
 import { createItems, type Items } from './items.ts';
@@ -25,7 +26,7 @@ import { createTransactionWriter, type TransactionWriter } from './transactions/
 
 /** How a store reaches its table, and what it keeps. Wrong options are a ConfigurationError of `createStore`. */
 export interface StoreOptions extends StoreClientOptions {
-  /** @defaultValue onlyonce */
+  /** From 3 to 255 letters, digits, _, - and dots. @defaultValue onlyonce */
   readonly tableName?: string;
   /**
    * How long an effect record outlives its last write. It must outlast every way a message can come back: 14 days on
@@ -52,11 +53,16 @@ export interface Store {
   readonly clock: Clock;
   readonly random: Random;
   readonly transactions: TransactionWriter;
-  /** Creates what is missing; safe to repeat. */
+  /** Creates what is missing; safe to repeat. @throws {BackendError} */
   bootstrap(): Promise<TableReport>;
   /** A strongly consistent read. @throws {BackendError} */
   get(key: ItemKey): Promise<Item | undefined>;
-  /** An update that may be repeated: its condition or content must make a second application harmless. */
+  /**
+   * An update that may be repeated: its condition or content must make a second application harmless. A condition does
+   * when the first application makes it false, such as `equals('version', seen)`.
+   * @throws {ConfigurationError} for a change that adds up (`plus`, `minus`, `append`) without a condition: a lost answer
+   * would count twice. `counters` and transactions with a record count once.
+   */
   update(update: ConditionalUpdate): Promise<UpdateAnswer>;
   /** Every item, page by page, strongly consistent. For verification, not for work. */
   scan(): AsyncGenerator<Item>;
@@ -96,10 +102,7 @@ export interface Store {
 export function createStore(options: StoreOptions = {}): Store {
   const tableName = options.tableName ?? STORE_DEFAULTS.tableName;
   const retentionDays = options.recordRetentionDays ?? STORE_DEFAULTS.recordRetentionDays;
-  if (!Number.isInteger(retentionDays) || retentionDays < 1 || retentionDays > 3_650) {
-    const rule = 'a whole number from 1 to 3650';
-    throw new ConfigurationError('store', [{ name: 'recordRetentionDays', rule, value: retentionDays }]);
-  }
+  checkStoreOptions(tableName, retentionDays);
   const clock = options.clock ?? systemClock;
   const random = options.random ?? systemRandom;
   const client = createDocumentClient(options);
@@ -124,9 +127,14 @@ export function createStore(options: StoreOptions = {}): Store {
     clock,
     random,
     transactions,
-    bootstrap: () => createTable(client, tableName, clock),
+    async bootstrap() {
+      return createTable(client, tableName, clock).catch(thrownAsBackendError);
+    },
     ...consistentReads(documents.target),
-    update: (update) => repeatedUpdate(documents, update),
+    async update(update) {
+      refuseUnguardedSum(update);
+      return repeatedUpdate(documents, update);
+    },
     ...tools(context, retentionDays),
     locks: (lock) => createLocks(leaseContext, lock),
     leases: (lease) => createLeases(leaseDependencies(lease)),
@@ -145,14 +153,38 @@ export function createStore(options: StoreOptions = {}): Store {
   };
 }
 
+/** @see AWS: Naming rules, tables */
+const TABLE_NAME = /^[\w.-]{3,255}$/;
+
+function checkStoreOptions(tableName: unknown, retentionDays: number): void {
+  const faults: OptionFault[] = [];
+  if (typeof tableName !== 'string' || !TABLE_NAME.test(tableName)) {
+    const rule = 'from 3 to 255 letters, digits, _, - and dots';
+    faults.push({ name: 'tableName', rule, value: tableName });
+  }
+  if (!Number.isInteger(retentionDays) || retentionDays < 1 || retentionDays > 3_650) {
+    faults.push({ name: 'recordRetentionDays', rule: 'a whole number from 1 to 3650', value: retentionDays });
+  }
+  if (faults.length > 0) throw new ConfigurationError('store', faults);
+}
+
+function refuseUnguardedSum({ change, condition }: ConditionalUpdate): void {
+  if (condition !== undefined || !isAccumulating(change)) return;
+  const rule =
+    'given for a change that adds up, and false once it is applied: without one a lost answer counts twice. ' +
+    'Use store.counters, or a transaction with a record of what it is for';
+  throw new ConfigurationError('update', [{ name: 'condition', rule, value: condition }]);
+}
+
+function thrownAsBackendError(error: unknown): never {
+  throw toBackendError(error);
+}
+
 function consistentReads({ client, tableName }: UpdateTarget): Pick<Store, 'get' | 'scan'> {
-  const failed = (error: unknown): never => {
-    throw toBackendError(error);
-  };
   return {
     async get(key) {
       const read = new GetCommand({ TableName: tableName, Key: key, ConsistentRead: true });
-      const { Item } = await client.send(read).catch(failed);
+      const { Item } = await client.send(read).catch(thrownAsBackendError);
       return Item;
     },
     async *scan() {
@@ -160,7 +192,7 @@ function consistentReads({ client, tableName }: UpdateTarget): Pick<Store, 'get'
       do {
         const start = from === undefined ? {} : { ExclusiveStartKey: from };
         const read = new ScanCommand({ TableName: tableName, ConsistentRead: true, ...start });
-        const page = await client.send(read).catch(failed);
+        const page = await client.send(read).catch(thrownAsBackendError);
         yield* page.Items ?? [];
         from = page.LastEvaluatedKey;
       } while (from !== undefined);

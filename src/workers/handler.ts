@@ -112,7 +112,10 @@ export interface HandlerContext {
   ) => Promise<Result>;
   /** A strongly consistent read. */
   get(key: ItemKey): Promise<Item | undefined>;
-  /** A write outside the transaction: only for what is harmless when it happens without the effects, or twice. */
+  /**
+   * A write outside the transaction: only for what is harmless when it happens without the effects, or twice.
+   * @throws {ConfigurationError} for a change that adds up without a condition: it belongs among the effects.
+   */
   update(update: ConditionalUpdate): Promise<UpdateAnswer>;
 }
 

@@ -143,3 +143,16 @@ test('the unique commands tell usage faults and a table that is not there', asyn
   expect(reason.stderr).toContain('Allowed choices are owner gone, value changed, unreadable.');
   expect(missing.stderr).not.toMatch(/^\s+at /m);
 });
+
+test('unique needs no endpoint but that of DynamoDB', async () => {
+  const scene = await leaky();
+  const only = ['--dynamodb-endpoint', scene.endpoints.dynamodb, '--table', scene.table];
+
+  const ends = [
+    await runCli(['unique', 'ls', ...only]),
+    await runCli(['unique', 'repair', '--dry-run', ...only]),
+    await runCli(['unique', 'repair', '--yes', ...only]),
+  ];
+
+  expect(ends.map(({ code }) => code)).toEqual([6, 0, 0]);
+});

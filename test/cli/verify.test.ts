@@ -84,7 +84,7 @@ test('verify exits with 1 and names C2 when a balance is not the sum of its ledg
   // Arrange
   const scene = await lab.open();
   const { accountId } = await chargedOnce(scene);
-  await scene.connection.store.update({ key: accountKey(accountId), change: { set: { balance: plus(1, 0) } } });
+  await scene.connection.store.items.update(accountKey(accountId), { set: { balance: plus(1, 0) } });
 
   // Act
   const end = await verify(scene, ['--json']);

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { ConfigurationError } from '../../src/errors.ts';
 import { classifyFault, faultName, isRetryable, type FaultClass } from '../../src/aws-fault.ts';
 
 function named(name: string, extra: object = {}): Error {
@@ -43,24 +44,126 @@ describe('the class of a fault', () => {
     expect([faultName(fault), classifyFault(fault)]).toEqual([bare, expected]);
   });
 
+  test.each(['constructor', 'toString', '__proto__'])(
+    'the name %s of an answer is not looked up in a prototype',
+    (name) => {
+      expect(classifyFault(named(name, { $metadata: { httpStatusCode: 400 } }))).toBe('unknown');
+    },
+  );
+
   test('a refused connection is unreachable although the SDK calls it a TimeoutError', () => {
     // Act & Assert
-    expect(classifyFault(named('TimeoutError', { code: 'ECONNREFUSED' }))).toBe('unreachable');
+    expect(classifyFault(named('TimeoutError', { code: 'ECONNREFUSED', syscall: 'connect' }))).toBe('unreachable');
   });
 
-  test.each(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH'])(
-    '%s never left this machine: unreachable',
-    (code) => {
-      expect(classifyFault(named('Error', { code }))).toBe('unreachable');
+  const NEVER_CONNECTED = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH'];
+
+  describe.each(NEVER_CONNECTED)('%s', (code) => {
+    test.each(['connect', 'getaddrinfo'])('of %s never left this machine: unreachable', (syscall) => {
+      const fault = named('Error', { code, syscall });
+      const wrapped = new TypeError('fetch failed', { cause: fault });
+      const everyAddress = Object.assign(new AggregateError([fault, fault]), { code });
+      const marked = named('Error', { code, cause: fault });
+
+      expect([fault, wrapped, everyAddress, marked].map(classifyFault)).toEqual(Array(4).fill('unreachable'));
+    });
+
+    test.each(['read', 'write', 'shutdown', '', undefined])(
+      'of an open connection (%s) may come after the request was applied: ambiguous',
+      (syscall) => {
+        const fault = named('Error', { code, syscall });
+        const one = Object.assign(new AggregateError([named('Error', { code, syscall: 'connect' }), fault]), { code });
+
+        expect([fault, new Error('any', { cause: fault }), one].map(classifyFault)).toEqual(Array(3).fill('ambiguous'));
+      },
+    );
+  });
+
+  test.each([
+    ...['ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'UND_ERR_SOCKET', 'ECONNABORTED', 'ENETDOWN', 'ENETRESET', 'EHOSTDOWN'],
+    ...['ENOTCONN', 'EPROTO', 'ESHUTDOWN', 'ENOBUFS', 'ESOCKETTIMEDOUT', 'ERR_STREAM_PREMATURE_CLOSE'],
+    ...['HPE_INVALID_CONSTANT', 'ERR_SSL_DECRYPTION_FAILED_OR_BAD_RECORD_MAC', 'ERR_HTTP2_STREAM_ERROR'],
+    ...['UND_ERR_BODY_TIMEOUT', 'ERR_SOCKET_CLOSED'],
+  ])('%s may come after the request was applied: ambiguous', (code) => {
+    expect(classifyFault(named('Error', { code }))).toBe('ambiguous');
+  });
+
+  test.each(['read', 'write', 'send', 'connect'])(
+    'a code that nobody knows, of the socket call %s, is ambiguous',
+    (syscall) => {
+      expect(classifyFault(named('Error', { code: 'ENEW', syscall }))).toBe('ambiguous');
     },
   );
 
-  test.each(['ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'UND_ERR_SOCKET'])(
-    '%s may come after the request was applied: ambiguous',
-    (code) => {
-      expect(classifyFault(named('Error', { code }))).toBe('ambiguous');
+  test.each([
+    new TypeError('any text'),
+    new SyntaxError('any text'),
+    new ConfigurationError('options', [{ name: 'a', rule: 'b', value: 1 }]),
+    named('TypeError', { code: 'ERR_INVALID_ARG_TYPE' }),
+    named('Error', { code: 'ENOENT', syscall: 'open' }),
+    named('Error', { code: 'EISDIR', syscall: 'read' }),
+    named('Error', { code: 'ERR_SOCKET_BAD_PORT' }),
+    // The retries of the SDK put this on every error.
+    named('TypeError', { $metadata: { attempts: 1, totalRetryDelay: 0 } }),
+  ])('what failed before there was a request is not ambiguous: $name $code', (fault) => {
+    expect(classifyFault(fault)).toBe('unknown');
+  });
+
+  test.each([200, 204, 302, 304, 408, 499])('whatever comes with status %i is ambiguous', (httpStatusCode) => {
+    expect(
+      ['SomethingNew', 'Unknown', '', 'SyntaxError', 'TypeError'].map((name) =>
+        classifyFault(named(name, { $metadata: { httpStatusCode } })),
+      ),
+    ).toEqual(Array(5).fill('ambiguous'));
+  });
+
+  test.each(['', 'Error', 'Unknown', 'UnknownError', '403', 'SyntaxError'])(
+    'a 4xx without a name of its own (%j) is ambiguous',
+    (name) => {
+      expect(classifyFault(named(name, { $metadata: { httpStatusCode: 403 } }))).toBe('ambiguous');
     },
   );
+
+  test('a 4xx with a name that is not listed is a refusal: unknown', () => {
+    expect(classifyFault(named('TeapotException', { $metadata: { httpStatusCode: 418 } }))).toBe('unknown');
+  });
+
+  test('an answer that cannot be read is ambiguous, whatever the SDK tells of it', () => {
+    expect([
+      classifyFault(named('SyntaxError', { $responseBodyText: '<html>' })),
+      classifyFault(named('SyntaxError', { $response: { statusCode: 200 } })),
+    ]).toEqual(['ambiguous', 'ambiguous']);
+  });
+
+  test.each([
+    'InvalidSignatureException',
+    'SignatureDoesNotMatch',
+    'RequestTimeTooSkewed',
+    'RequestExpired',
+    'AccessDeniedException',
+  ])('%s is denied, and passes once the clock was corrected', (name) => {
+    expect([
+      classifyFault(named(name, { $metadata: { httpStatusCode: 403 } })),
+      classifyFault(named(name, { $metadata: { httpStatusCode: 403, clockSkewCorrected: true } })),
+      classifyFault(named(name, { clockSkewCorrected: true })),
+    ]).toEqual(['denied', 'clockSkew', 'clockSkew']);
+  });
+
+  test.each([
+    ['ConditionalCheckFailedException', 400, 'conditionFailed'],
+    ['ValidationException', 400, 'validation'],
+    ['InternalServerError', 500, 'ambiguous'],
+    ['SomethingNew', 503, 'ambiguous'],
+  ])('%s is what it is although the SDK corrected its clock by it', (name, httpStatusCode, expected) => {
+    expect(classifyFault(named(name, { $metadata: { httpStatusCode, clockSkewCorrected: true } }))).toBe(expected);
+  });
+
+  test('causes in a circle end', () => {
+    const fault = new Error('any text');
+    fault.cause = fault;
+
+    expect(classifyFault(fault)).toBe('unknown');
+  });
 
   test('the code of the cause counts where the error itself has none', () => {
     // Arrange
@@ -114,6 +217,7 @@ test('only faults that pass by themselves are worth another try', () => {
     'inProgress',
     'ambiguous',
     'unreachable',
+    'clockSkew',
     'receiptGone',
     'notFound',
     'exists',
@@ -127,5 +231,5 @@ test('only faults that pass by themselves are worth another try', () => {
   const retryable = all.filter(isRetryable);
 
   // Assert
-  expect(retryable).toEqual(['conflict', 'throttled', 'inProgress', 'ambiguous', 'unreachable']);
+  expect(retryable).toEqual(['conflict', 'throttled', 'inProgress', 'ambiguous', 'unreachable', 'clockSkew']);
 });

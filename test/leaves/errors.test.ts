@@ -29,6 +29,36 @@ describe('ConfigurationError', () => {
     );
   });
 
+  test('can be made of any value', () => {
+    // Arrange
+    const cycle: unknown[] = [];
+    cycle.push(cycle);
+    const noJson = {
+      toJSON: () => {
+        throw new Error('no');
+      },
+    };
+
+    // Act
+    const values: unknown[] = [1n, { a: [1n] }, Number.NaN, -Infinity, cycle, noJson, () => 1, Object.create(null)];
+    const { message } = new ConfigurationError(
+      's',
+      values.map((value) => ({ name: 'a', rule: 'b', value })),
+    );
+
+    // Assert
+    expect([...message.matchAll(/got (.*)\)/g)].map(([, text]) => text)).toEqual([
+      '"1n"',
+      '{"a":["1n"]}',
+      'NaN',
+      '-Infinity',
+      'object',
+      'object',
+      'function',
+      '{}',
+    ]);
+  });
+
   test('cuts a long value and can show one that JSON cannot', () => {
     // Act
     const { message } = new ConfigurationError('store', [

@@ -182,7 +182,7 @@ describe('the table of a walk-through', () => {
     const client = { ...run.client, endpoint: 'http://127.0.0.1:1' };
     const nowhere = { ...run, client, clock: new StoreClock({ waits: 'jump' }) };
 
-    await expect(runPattern(fine, nowhere)).rejects.toMatchObject({ code: 'ECONNREFUSED' });
+    await expect(runPattern(fine, nowhere)).rejects.toMatchObject({ code: 'BACKEND', reason: 'unreachable' });
 
     expect(run.notes).toEqual([]);
   });
@@ -190,7 +190,7 @@ describe('the table of a walk-through', () => {
   test('is deleted when its making was answered by nothing', async () => {
     bench.transport.fault('CreateTable', { kind: 'lose the answer' });
 
-    await expect(runPattern(fine, prepare())).rejects.toMatchObject({ code: 'ECONNRESET' });
+    await expect(runPattern(fine, prepare())).rejects.toMatchObject({ code: 'BACKEND', reason: 'ambiguous' });
 
     expect(await tables()).toEqual(['onlyonce']);
   });

@@ -184,7 +184,7 @@ describe('a change that DynamoDB would refuse', () => {
     // Act
     const error: unknown = await bench
       .store()
-      .update({ key: freshKey(), change })
+      .update({ key: freshKey(), change, condition: present() })
       .catch((fault: unknown) => fault);
 
     // Assert

@@ -142,6 +142,13 @@ describe('wrong arguments', () => {
     },
   );
 
+  test('among them amounts of other kinds, in an error that can be shown', async () => {
+    const { counters } = bench.store();
+    for (const by of [1n, Symbol('1'), '1', null, [1n]]) {
+      await expect(counters.add('n', by as unknown as number)).rejects.toBeInstanceOf(ConfigurationError);
+    }
+  });
+
   test('among them bounds that no value is within', async () => {
     const add = bench.store().counters.add('n', 1, { floor: 2, ceiling: 1 });
     await expect(add).rejects.toMatchObject({ faults: [{ name: 'floor', value: 2 }] });

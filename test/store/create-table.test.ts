@@ -13,6 +13,13 @@ async function describeTable(tableName: string): Promise<{ table: unknown; ttl: 
   return { table: Table, ttl: TimeToLiveDescription };
 }
 
+test.each(['', 'ab', 'x'.repeat(256), 'a b', 'a/b', 'täble', 1])(
+  'a table called %j is refused by the store',
+  (name) => {
+    expect(() => bench.store({ tableName: name as string })).toThrow(/tableName: from 3 to 255 letters/);
+  },
+);
+
 describe('bootstrap', () => {
   test('makes the table with its keys and index, and switches TTL on', async () => {
     // Arrange
@@ -86,16 +93,19 @@ describe('bootstrap', () => {
     expect(report.ttlSwitchedOn).toBe(false);
   });
 
-  test.each(['CreateTable', 'UpdateTimeToLive'])('hands on a %s that is not allowed', async (operation) => {
-    // Arrange
-    bench.transport.fault(operation, { kind: 'refuse', name: 'AccessDeniedException' });
+  test.each(['CreateTable', 'DescribeTable', 'DescribeTimeToLive', 'UpdateTimeToLive'])(
+    'hands on a %s that is not allowed',
+    async (operation) => {
+      // Arrange
+      bench.transport.fault(operation, { kind: 'refuse', name: 'AccessDeniedException' }, { times: 9 });
 
-    // Act
-    const bootstrap = bench.store({ tableName: bench.unique('table') }).bootstrap();
+      // Act
+      const bootstrap = bench.store({ tableName: bench.unique('table') }).bootstrap();
 
-    // Assert
-    await expect(bootstrap).rejects.toMatchObject({ name: 'AccessDeniedException' });
-  });
+      // Assert
+      await expect(bootstrap).rejects.toMatchObject({ code: 'BACKEND', cause: { name: 'AccessDeniedException' } });
+    },
+  );
 
   test('waits until the table is active, without spinning', async () => {
     // Arrange

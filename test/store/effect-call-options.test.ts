@@ -57,6 +57,43 @@ describe('An effect call refuses', () => {
     expect([runs, bench.transport.seen.length]).toEqual([0, 0]);
   });
 
+  test.each([undefined, null, 'text', 1, {}, Promise.resolve(1)])(
+    'what is no function, without a request: %j',
+    async (fn) => {
+      const { once } = callScene(bench).caller();
+
+      const error = await failureOf(once('k', fn as () => void));
+
+      expect(error).toMatchObject({ code: 'CONFIGURATION', faults: [{ name: 'fn' }] });
+      expect(bench.transport.seen).toEqual([]);
+    },
+  );
+
+  test('half of a surrogate pair as its holder', () => {
+    expect(() => createOnlyonceEffect(bench.store(), { scope: 's', holder: 'a\ud83d' })).toThrow(
+      /holder: a well-formed/,
+    );
+  });
+
+  test.each(['a list', 'nothing', 'a text'])(
+    'to commit %s in the place of an action, and completes nothing',
+    async (what) => {
+      const scene = callScene(bench);
+      const { once } = scene.caller();
+      const wrong = { 'a list': [scene.addFive], nothing: undefined, 'a text': 'addFive' }[what];
+
+      const error = await failureOf(
+        once(scene.key, ({ commitWith }) => {
+          commitWith(scene.addFive, wrong as unknown as typeof scene.addFive);
+        }),
+      );
+
+      expect(error).toMatchObject({ code: 'CONFIGURATION', faults: [{ name: 'action 1' }] });
+      expect(await scene.record()).not.toMatchObject({ status: 'COMPLETED' });
+      expect(await scene.balance()).toBeUndefined();
+    },
+  );
+
   test('no key of 512 bytes, with spaces, # and characters beyond the basic plane', async () => {
     const { once } = callScene(bench).caller();
     const key = `a #b/${'😀'.repeat(126)}...`;

@@ -57,10 +57,12 @@ describe('changes against a real backend', () => {
     // Arrange
     const key = freshKey();
     const change = { set: { count: plus(5, 100) } };
+    // No answer is lost here, and a sum without a condition is refused.
+    const condition = attributeAbsent('ended');
 
     // Act
-    const first = await bench.truth.update({ key, change });
-    const second = await bench.truth.update({ key, change });
+    const first = await bench.truth.update({ key, change, condition });
+    const second = await bench.truth.update({ key, change, condition });
 
     // Assert
     expect([first.item?.['count'], second.item?.['count']]).toEqual([105, 110]);

@@ -388,6 +388,7 @@ describe('what cannot be kept', () => {
     ['a gap in a list', { a: ['x', undefined, 'y'] }, 'a'],
     ['a class instance', { a: new Date(0) }, 'a'],
     ['an empty set', { a: new Set() }, 'a'],
+    ['half of a surrogate pair in a key', { PK: '\ud83d' }, 'PK'],
     ['more than 400 KiB', { a: 'x'.repeat(410_000) }, 'item'],
   ])('is refused before it is sent, by name: %s', async (_title, attributes, name) => {
     // Arrange

@@ -56,6 +56,17 @@ test.each(RULES)('%s changes nothing about its own result, whatever it is given'
   );
 });
 
+test.each(['a@1', 'a@0', 'a@256', 'a@4294967295', 'a@0x7f.1', 'a@1.2', 'a@01.2.3.4', 'a@１'])(
+  'normaliseEmail makes no address of a host of %j',
+  (value) => {
+    expect(() => normaliseEmail(value)).toThrow(ConfigurationError);
+  },
+);
+
+test('normaliseEmail leaves a number of a host that is written out as it is', () => {
+  expect(normaliseEmail('a@127.0.0.1')).toBe('a@127.0.0.1');
+});
+
 test('normaliseText makes the two cases of every letter of Unicode equal, and settles on each', () => {
   const isLetter = /[\p{L}\p{M}\p{N}\p{S}]/u;
   const wrong: string[] = [];

@@ -48,6 +48,27 @@ function jumpingStore(): Store {
 }
 
 describe('a transaction over a limit', () => {
+  test.each([Number.NaN, -1, Infinity, 3_600_001, 'x', null, 5n])(
+    'of its deadline sends nothing: %s',
+    async (limit) => {
+      // Arrange
+      const deadlineMs = limit as number;
+
+      // Act
+      const error = await failureOf(bench.store().transactions.write([counter().addOne], { deadlineMs }));
+
+      // Assert
+      expect(error).toMatchObject({ code: 'CONFIGURATION', faults: [{ name: 'deadlineMs' }] });
+      expect(bench.transport.seen).toEqual([]);
+    },
+  );
+
+  test('of its deadline is not one that has no time for a second try', async () => {
+    const { addOne, value } = counter();
+    await bench.store().transactions.write([addOne], { deadlineMs: 0 });
+    expect(await value()).toBe(1);
+  });
+
   test('is refused before anything is sent', async () => {
     // Arrange
     const { addOne } = counter();

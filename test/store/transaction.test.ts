@@ -89,6 +89,37 @@ describe('the check of a transaction', () => {
     expect(faultsOf(actions).map((fault) => fault.split(':')[0])).toEqual(['actions', 'p0', 'large', 'size']);
   });
 
+  test.each(['record', 'fence', 'unique'] as const)('refuses the role %s without a condition', (role) => {
+    // Arrange
+    const key = { PK: 'a', SK: 's' };
+    const actions: readonly TransactionAction[] = [
+      { kind: 'put', label: 'l', role, item: key },
+      { kind: 'update', label: 'l', role, key, change: { set: { n: 1 } } },
+      { kind: 'delete', label: 'l', role, key },
+    ];
+
+    // Act & Assert
+    for (const action of actions) {
+      expect(faultsOf([action])).toEqual([expect.stringMatching(`^l: condition: given with the role ${role}`)]);
+      expect(faultsOf([{ ...action, condition: absent() }])).toEqual([]);
+    }
+  });
+
+  test.each<[string, unknown]>([
+    ['a list of actions', [put('a')]],
+    ['nothing', undefined],
+    ['null', null],
+    ['a text', 'put'],
+    ['an unknown kind', { kind: 'add', label: 'a', key: { PK: 'a', SK: 's' } }],
+    ['a put without an item', { kind: 'put', label: 'a' }],
+    ['an update without a change', { kind: 'update', label: 'a', key: { PK: 'a', SK: 's' } }],
+    ['a delete without a key', { kind: 'delete', label: 'a' }],
+  ])('names by its place what is no action: %s', (_title, action) => {
+    expect(faultsOf([put('p'), action as TransactionAction])).toEqual([
+      'action 1: one action: a put, an update, a delete or a check',
+    ]);
+  });
+
   test('counts what an update sets', () => {
     const key = { PK: 'a', SK: 's' };
     const action: TransactionAction = {

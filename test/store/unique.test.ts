@@ -438,3 +438,33 @@ test('pattern 26: a sentinel per address keeps two users from one address, also 
   expect(await scene.emails()).toEqual({ alice: 'a@x.com', bob: 'bob@x.com' });
   expect(await scene.sentinels()).toEqual({ 'a@x.com': 'alice', 'bob@x.com': 'bob' });
 });
+
+describe.each(['constructor', 'toString', 'hasOwnProperty', 'valueOf'])('an attribute called %s', (attribute) => {
+  test("is the item's own, not what every object inherits", async () => {
+    // Arrange
+    const scope = bench.unique('inherited');
+    const unique = bench.store().unique({ scope, attribute });
+    const without = { PK: bench.unique('USER'), SK: 'PROFILE' };
+    const named = { PK: bench.unique('USER'), SK: 'PROFILE', [attribute]: 'Ada' };
+
+    // Act
+    const answers = [
+      await unique.create(without),
+      await unique.create(named),
+      await unique.change(without, 'ada'),
+      await unique.change(without, 'Bob'),
+      await unique.remove(named),
+      await unique.change(without, 'ada'),
+    ];
+
+    // Assert
+    expect(answers.map(({ kind }) => kind)).toEqual(['written', 'written', 'taken', 'written', 'written', 'written']);
+    expect(await unique.owner('ADA')).toEqual(without);
+    expect(await bench.truth.items.get(without)).toEqual({ ...without, [attribute]: 'ada' });
+    for await (const orphan of bench.store().uniqueOrphans()) expect(orphan.scope).not.toBe(scope);
+  });
+});
+
+test('an attribute called __proto__ is refused: it could not be read back', () => {
+  expect(() => bench.store().unique({ scope: 'a', attribute: '__proto__' })).toThrow(/attribute outside the key/);
+});

@@ -1,9 +1,10 @@
 /** `onlyonce unique ls|repair`: the sentinels of unique values, and those that no item stands behind. */
 import { Command, Option } from 'commander';
 import { asOrphan, examineSentinels, type Orphan, type SentinelReport } from '../../store/unique/repair.ts';
-import type { Store } from '../../store/store.ts';
+import { createStore, type Store } from '../../store/store.ts';
 import { confirm } from '../confirm.ts';
-import { connect } from '../connection.ts';
+import { connectDynamodb } from '../connection.ts';
+import { givenDynamodb } from '../endpoints.ts';
 import { EXIT } from '../exit-codes.ts';
 import { numberOption, withConnection, type ConnectionFlags } from '../options.ts';
 import { createOutput, type Output } from '../output.ts';
@@ -126,7 +127,21 @@ function printable(text: string): string {
   );
 }
 
+/** No queue is needed: DynamoDB's endpoint alone will do. */
 async function open(flags: ConnectionFlags, output: Output) {
-  const connection = await connect(flags, output);
-  return { store: connection.store, [Symbol.asyncDispose]: () => connection.close() };
+  // Ctrl-C ends the process itself, and its local backends with it.
+  const connection = await connectDynamodb(flags, output, new AbortController().signal);
+  const store = createStore({ ...connection.client, tableName: flags.table });
+  const close = async (): Promise<void> => {
+    store.close();
+    await connection[Symbol.asyncDispose]();
+  };
+  try {
+    // On local backends of its own nothing is there yet.
+    if (givenDynamodb(flags) === undefined) await store.bootstrap();
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  return { store, [Symbol.asyncDispose]: close };
 }

@@ -42,7 +42,7 @@ export async function takeNumber(context: StoreContext, request: NumberingReques
   let stored = await readConsistently(context, request.counter);
   for (let attempt = 1; ; attempt += 1) {
     request.signal?.throwIfAborted();
-    const answer = await tryNumber(context, { request, stored, leftMs: deadline - clock.monotonicMs() });
+    const answer = await tryNumber(context, { request, stored, leftMs: Math.max(0, deadline - clock.monotonicMs()) });
     if (answer.kind === 'taken') return answer.number;
     const delayMs = fullJitterMs(attempt, BACKOFF, random);
     if (clock.monotonicMs() + delayMs >= deadline) {

@@ -62,8 +62,13 @@ export function resolveEffectCallOptions(
   if (!(maxHoldMs >= lease.leaseMs && maxHoldMs <= MAX_HOLD_MS)) {
     faults.push({ name: 'maxHoldMs', rule: `from leaseMs to ${String(MAX_HOLD_MS)} ms`, value: maxHoldMs });
   }
-  if (typeof holder !== 'string' || holder.length < 1 || holder.length > MAX_HOLDER_CHARACTERS) {
-    faults.push({ name: 'holder', rule: `from 1 to ${String(MAX_HOLDER_CHARACTERS)} characters`, value: holder });
+  const isText = typeof holder === 'string' && holder.isWellFormed();
+  if (!isText || holder.length < 1 || holder.length > MAX_HOLDER_CHARACTERS) {
+    faults.push({
+      name: 'holder',
+      rule: `a well-formed text from 1 to ${String(MAX_HOLDER_CHARACTERS)} characters`,
+      value: holder,
+    });
   }
   if (faults.length > 0) throw new ConfigurationError('effect call', faults);
   return { queue: `${SCOPE_PREFIX}${scope}`, lease, largeResponse, maxHoldMs, holder };

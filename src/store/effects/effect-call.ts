@@ -10,7 +10,7 @@ import type { Clock, Random } from '../../clock.ts';
 import { BackendError, ConfigurationError, messageOf, OnlyonceError } from '../../errors.ts';
 import { keepAlive, untilAborted } from '../leases/keep-alive.ts';
 import type { LeaseOptions } from '../leases/lease-options.ts';
-import type { TransactionAction } from '../transactions/transaction.ts';
+import { checkShapes, type TransactionAction } from '../transactions/transaction.ts';
 import {
   checkedCall,
   idempotencyKeyOf,
@@ -44,7 +44,8 @@ export interface EffectCallContext {
   readonly inDoubtSinceMs: number | undefined;
   /**
    * Adds a write to the transaction that completes the record.
-   * @throws {ConfigurationError} once `fn` has ended: the write would not be made.
+   * @throws {ConfigurationError} once `fn` has ended: the write would not be made; and for what is no action, such as a
+   * list of them.
    */
   readonly commitWith: (...actions: readonly TransactionAction[]) => void;
 }
@@ -81,6 +82,7 @@ export interface EffectCall {
    * @param key 1 to 512 bytes, no control characters.
    * @throws what `fn` throws, unchanged: nothing was written, and the next call tries again. Throw only when nothing was
    * done outside, or when it may be repeated under the same `idempotencyKey`.
+   * @throws {ConfigurationError} when `fn` is no function; nothing was sent.
    * @throws {InvalidMessageError} when key or payload cannot be used; nothing was sent.
    * @throws {LeaseLostError} when the lease was lost: another may be at work, and nothing was written by this call.
    * @throws {TransactionCancelledError} when the condition of a `commitWith` action failed: nothing was written.
@@ -135,6 +137,7 @@ export function createOnlyonceEffect(store: EffectCallStore, options: EffectCall
 
   return async (key, fn, { payload, signal } = {}) => {
     const { payloadHash } = checkedCall(key, payload);
+    refuseNoFunction(fn);
     signal?.throwIfAborted();
     const { queue, holder } = resolved;
     const claim = await parts.effects.claim({ queue, key, payloadHash, holder });
@@ -142,6 +145,12 @@ export function createOnlyonceEffect(store: EffectCallStore, options: EffectCall
     const idempotencyKey = idempotencyKeyOf(queue, key);
     return new Attempt(parts, claim.effect, { idempotencyKey, signal }).run(fn);
   };
+}
+
+/** A promise without a function to follow is kept all the same: the key would be completed, and nothing done. */
+function refuseNoFunction(fn: unknown): void {
+  if (typeof fn === 'function') return;
+  throw new ConfigurationError('effect call', [{ name: 'fn', rule: 'a function', value: fn }]);
 }
 
 /** One claimed key: works, commits, and gives the record back whatever happens. */
@@ -217,6 +226,7 @@ class Attempt {
           const rule = 'called before fn has ended';
           throw new ConfigurationError('effect call', [{ name: 'commitWith', rule, value: actions.length }]);
         }
+        checkShapes(actions);
         this.#actions.push(...actions);
       },
     };

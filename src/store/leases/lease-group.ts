@@ -7,8 +7,7 @@ import { toBackendError } from '../backend-error.ts';
 import { conditionalUpdate } from '../conditional-update.ts';
 import { equals } from '../conditions.ts';
 import type { StoreContext } from '../context.ts';
-import { numberOf } from '../plain-item.ts';
-import { keyText, type Item, type ItemKey } from '../table.ts';
+import type { Item, ItemKey } from '../table.ts';
 import { readSnapshot } from '../transactions/snapshot.ts';
 import type { TransactionAction } from '../transactions/transaction.ts';
 import { TransactionCancelledError } from '../transactions/transaction-writer.ts';
@@ -16,7 +15,7 @@ import { HeldLease } from './held-lease.ts';
 import { freeToTake, grantChange, releaseChange, retained } from './lease-grant.ts';
 import type { LeaseObservations } from './lease-observations.ts';
 import { instantOf } from './lease-validity.ts';
-import type { LeaseDependencies } from './leases.ts';
+import { grantedToken, type LeaseDependencies } from './leases.ts';
 
 export type GroupAcquisition =
   /** In the order of the keys. */
@@ -111,12 +110,11 @@ async function grantsOf(
     await abandon(deps, keys, grant.owner);
     return { kind: 'refused', busy: strangers.map((key) => ({ key, waitMs: 0 })) };
   }
-  const tokenOf = new Map(keys.map((key, index) => [keyText(key), numberOf(items[index]?.['fencingToken'], 0)]));
+  const grants = keys.map((key, index) => ({ key, fencingToken: grantedToken(key, items[index]) }));
   return {
     kind: 'acquired',
-    leases: keys.map((key) => {
+    leases: grants.map(({ key, fencingToken }) => {
       deps.observations.forget(key);
-      const fencingToken = tokenOf.get(keyText(key)) ?? 0;
       return new HeldLease({ key, owner: grant.owner, fencingToken }, grant.sentAt, deps);
     }),
   };

@@ -4,16 +4,16 @@
  */
 import { randomUUID } from 'node:crypto';
 import { GetCommand } from '@aws-sdk/lib-dynamodb';
+import { BackendError } from '../../errors.ts';
 import { toBackendError } from '../backend-error.ts';
 import { all } from '../conditions.ts';
 import { repeatedUpdate } from '../conditional-update.ts';
 import type { Change, Condition } from '../expressions.ts';
 import { HeldLease, type HeldLeaseDependencies } from './held-lease.ts';
 import { freeToTake, grantChange, heldBy, releaseChange, renewChange, retained } from './lease-grant.ts';
-import { numberOf } from '../plain-item.ts';
 import { createLeaseObservations, type LeaseObservations } from './lease-observations.ts';
 import { instantOf } from './lease-validity.ts';
-import { lockKey, type Item, type ItemKey } from '../table.ts';
+import { keyText, lockKey, type Item, type ItemKey } from '../table.ts';
 import type { TransactionAction } from '../transactions/transaction.ts';
 
 export interface LeaseRequest {
@@ -90,7 +90,7 @@ export function createLeases(deps: LeaseDependencies): Leases {
       return { kind: 'refused', item, waitMs: observations.record(request.key, item).waitMs };
     }
     observations.forget(request.key);
-    const fencingToken = numberOf(item['fencingToken'], 0);
+    const fencingToken = grantedToken(request.key, item);
     return { kind: 'acquired', item, lease: new HeldLease({ key: request.key, owner, fencingToken }, sentAt, deps) };
   }
 
@@ -111,6 +111,17 @@ export function createLeases(deps: LeaseDependencies): Leases {
   }
 
   return { acquire, tryAcquire, look };
+}
+
+/**
+ * The token that a grant gave out. One that is no whole number, or one that never grows any more, fences nothing off.
+ * @throws {BackendError} ambiguous: granted or not, nobody may work under it. It is free once its lease is over.
+ */
+export function grantedToken(key: ItemKey, item: Item | undefined): number {
+  const token: unknown = item?.['fencingToken'];
+  if (typeof token === 'number' && Number.isSafeInteger(token) && token >= 1) return token;
+  const message = `the lease of ${keyText(key)} was answered without a usable fencing token`;
+  throw new BackendError(message, { reason: 'ambiguous', retryable: true });
 }
 
 /** Checks the fence inside a transaction and changes nothing. */

@@ -15,7 +15,7 @@ import { heldBy, releaseChange, renewChange, retained } from '../leases/lease-gr
 import { LeaseLostError } from '../leases/lease-loss.ts';
 import { instantOf } from '../leases/lease-validity.ts';
 import { TABLE, type Item } from '../table.ts';
-import { renderAction, type TransactionAction } from '../transactions/transaction.ts';
+import { checkTransaction, renderAction, type TransactionAction } from '../transactions/transaction.ts';
 import { TransactionCancelledError } from '../transactions/transaction-writer.ts';
 
 export interface FencedCommits {
@@ -50,7 +50,7 @@ export function createFencedCommits(context: StoreContext, options: FencedCommit
     mark?: string,
   ): Promise<void> {
     const leftMs = Math.min(...leases.map((lease) => lease.remainingMs()));
-    const deadlineMs = Math.min(COMMIT_DEADLINE_MS, leftMs / 2);
+    const deadlineMs = Math.max(0, Math.min(COMMIT_DEADLINE_MS, leftMs / 2));
     const signal = AbortSignal.any(leases.map((lease) => lease.signal));
     let wasUnanswered = false;
     const wasApplied = (refusal: TransactionCancelledError): boolean => {
@@ -86,6 +86,8 @@ export function createFencedCommits(context: StoreContext, options: FencedCommit
     change: Change = {},
   ): Promise<void> {
     refuseReserved(change);
+    // Before the mark is made of it: what cannot be sent has no mark either.
+    checkTransaction([...leases.map((lease) => fence(lease, releaseChange(retained(change, keep)))), ...actions]);
     const mark = markOf(leases, actions, change);
     const last = releaseChange(retained({ ...change, set: { ...change.set, [MARK]: mark } }, keep));
     try {

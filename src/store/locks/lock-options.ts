@@ -107,9 +107,14 @@ function faultsOfChoices(options: ResolvedLockOptions): OptionFault[] {
     (allowed as readonly unknown[]).includes(value) ? [] : [{ name, rule: allowed.join(' or '), value }],
   );
   const { holder } = options;
-  const isText = typeof holder === 'string' && holder.length > 0 && holder.length <= MAX_HOLDER_CHARACTERS;
+  const isWellFormed = typeof holder === 'string' && holder.isWellFormed();
+  const isText = isWellFormed && holder.length > 0 && holder.length <= MAX_HOLDER_CHARACTERS;
   if (!isText) {
-    faults.push({ name: 'holder', rule: `text of 1 to ${String(MAX_HOLDER_CHARACTERS)} characters`, value: holder });
+    faults.push({
+      name: 'holder',
+      rule: `well-formed text of 1 to ${String(MAX_HOLDER_CHARACTERS)} characters`,
+      value: holder,
+    });
   }
   return faults;
 }

@@ -9,7 +9,7 @@ import { TransactWriteCommand, type DynamoDBDocumentClient } from '@aws-sdk/lib-
 import { classifyFault } from '../../aws-fault.ts';
 import { fullJitterMs, type Backoff } from '../../backoff.ts';
 import { sleep, type Clock, type Random } from '../../clock.ts';
-import { BackendError, type OnlyonceError } from '../../errors.ts';
+import { BackendError, ConfigurationError, type OnlyonceError } from '../../errors.ts';
 import { toBackendError } from '../backend-error.ts';
 import { earlierTryAfter, failuresOf, TransactionCancelledError } from './transaction-failures.ts';
 import { checkTransaction, renderAction, type TransactionAction } from './transaction.ts';
@@ -19,7 +19,7 @@ export type { FailedAction } from './transaction-failures.ts';
 
 /** How long a transaction is tried, and what tells whether it was applied. */
 export interface WriteOptions {
-  /** For all tries together. Unit: ms. @defaultValue 10000 */
+  /** For all tries together; 0 is one try. Unit: ms. Range: 0-3600000. @defaultValue 10000 */
   readonly deadlineMs?: number;
   /** Ends the wait between tries. */
   readonly signal?: AbortSignal;
@@ -39,12 +39,14 @@ export interface TransactionWriter {
    * unless it says `mayBeApplied`.
    * @throws {BackendError} with reason `ambiguous` when the deadline passed without an answer, or a try went unanswered
    * and a later one was refused, perhaps by our own write (the refusal is its cause): read before you retry.
-   * @throws {ConfigurationError} when it is over a limit; nothing was sent.
+   * @throws {ConfigurationError} when it or its deadline is over a limit; nothing was sent.
    */
   write(actions: readonly TransactionAction[], options?: WriteOptions): Promise<void>;
 }
 
 const TRANSACTION_DEFAULTS = { deadlineMs: 10_000 } as const;
+
+const MAX_DEADLINE_MS = 3_600_000;
 
 const BACKOFF: Backoff = { baseMs: 25, capMs: 1_000 };
 
@@ -60,9 +62,11 @@ export function createTransactionWriter(options: TransactionWriterOptions): Tran
   const { client, tableName, clock, random } = options;
 
   async function write(actions: readonly TransactionAction[], limits: WriteOptions = {}): Promise<void> {
+    const { deadlineMs = TRANSACTION_DEFAULTS.deadlineMs } = limits;
+    checkDeadline(deadlineMs);
     checkTransaction(actions);
     const items = actions.map((action) => renderAction(action, tableName));
-    const deadline = clock.monotonicMs() + (limits.deadlineMs ?? TRANSACTION_DEFAULTS.deadlineMs);
+    const deadline = clock.monotonicMs() + deadlineMs;
     let token = randomUUID();
     let unanswered: OnlyonceError | undefined;
     for (let attempt = 1; ; attempt += 1) {
@@ -90,6 +94,12 @@ export function createTransactionWriter(options: TransactionWriterOptions): Tran
   }
 
   return { write };
+}
+
+function checkDeadline(deadlineMs: number): void {
+  if (Number.isFinite(deadlineMs) && deadlineMs >= 0 && deadlineMs <= MAX_DEADLINE_MS) return;
+  const rule = `from 0 to ${String(MAX_DEADLINE_MS)} ms`;
+  throw new ConfigurationError('transaction', [{ name: 'deadlineMs', rule, value: deadlineMs }]);
 }
 
 interface Verdict {

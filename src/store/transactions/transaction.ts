@@ -31,7 +31,7 @@ interface ActionBase {
    * order): what must be told apart is told apart by its place or role.
    */
   readonly label: string;
-  /** @defaultValue none */
+  /** Only with a condition: without one nothing could refuse the action. @defaultValue none */
   readonly role?: ActionRole;
   readonly condition?: Condition;
 }
@@ -50,10 +50,12 @@ type TransactItem = NonNullable<TransactWriteCommandInput['TransactItems']>[numb
 
 /**
  * Refuses what DynamoDB would refuse, before anything is sent: no action, more than 100, more than 4 MB, an item over
- * 400 KiB, two actions on one item, a change that changes nothing, values that cannot be kept.
+ * 400 KiB, two actions on one item, a change that changes nothing, values that cannot be kept; and a role without a
+ * condition, whose action would tell nothing about a try without an answer.
  * @throws {ConfigurationError} with all faults listed by label.
  */
 export function checkTransaction(actions: readonly TransactionAction[]): void {
+  checkShapes(actions);
   const faults: OptionFault[] = [];
   if (actions.length === 0 || actions.length > MAX_TRANSACTION_ACTIONS) {
     faults.push({ name: 'actions', rule: `from 1 to ${String(MAX_TRANSACTION_ACTIONS)}`, value: actions.length });
@@ -67,13 +69,45 @@ export function checkTransaction(actions: readonly TransactionAction[]): void {
       faults.push({ name: action.label, rule: `one action per item, but "${other}" has the same key`, value: item });
     }
     labelOfItem.set(item, action.label);
-    faults.push(...faultsOfAction(action));
-    totalBytes += actionBytes(action);
+    const found = faultsOfAction(action);
+    if (found.length === 0) {
+      // Only what can be kept can be measured.
+      const bytes = actionBytes(action);
+      found.push(...[faultOfSize(action.label, bytes)].filter((fault) => fault !== undefined));
+      totalBytes += bytes;
+    }
+    faults.push(...found);
   }
   if (totalBytes > MAX_TRANSACTION_BYTES) {
     faults.push({ name: 'size', rule: `at most ${String(MAX_TRANSACTION_BYTES)} bytes in all`, value: totalBytes });
   }
   if (faults.length > 0) throw new ConfigurationError('transaction', faults);
+}
+
+const KINDS: readonly unknown[] = ['put', 'update', 'delete', 'check'] satisfies TransactionAction['kind'][];
+
+/**
+ * Refuses what is no action at all, such as a list of actions in the place of one.
+ * @throws {ConfigurationError} naming each by its place.
+ */
+export function checkShapes(actions: readonly unknown[]): void {
+  const faults = actions.flatMap((action, index): OptionFault[] => {
+    if (isAction(action)) return [];
+    const value = Array.isArray(action) ? 'a list' : action;
+    return [{ name: `action ${String(index)}`, rule: 'one action: a put, an update, a delete or a check', value }];
+  });
+  if (faults.length > 0) throw new ConfigurationError('transaction', faults);
+}
+
+function isAction(action: unknown): boolean {
+  if (!isObject(action) || !('kind' in action) || !KINDS.includes(action.kind)) return false;
+  if (action.kind === 'put') return 'item' in action && isObject(action.item);
+  if (action.kind === 'update' && !('change' in action && isObject(action.change))) return false;
+  return 'key' in action && isObject(action.key);
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null;
 }
 
 /**
@@ -110,17 +144,17 @@ function keyOf(action: TransactionAction): ItemKey {
 
 function faultsOfAction(action: TransactionAction): OptionFault[] {
   const found = action.kind === 'put' ? faultsOfItem(action.item) : faultsOfKey(action.key);
+  if (action.role !== undefined && action.condition === undefined) {
+    const rule = `given with the role ${action.role}: without one it is never refused, and tells nothing`;
+    found.push({ name: 'condition', rule, value: action.condition });
+  }
   try {
     renderAction(action, '');
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error;
     found.push(...error.faults);
   }
-  if (found.length > 0) {
-    return found.map(({ name, rule, value }) => ({ name: action.label, rule: `${name}: ${rule}`, value }));
-  }
-  const tooLarge = faultOfSize(action.label, actionBytes(action));
-  return tooLarge === undefined ? [] : [tooLarge];
+  return found.map(({ name, rule, value }) => ({ name: action.label, rule: `${name}: ${rule}`, value }));
 }
 
 function actionBytes(action: TransactionAction): number {

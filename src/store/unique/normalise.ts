@@ -5,6 +5,7 @@
  * ConfigurationError, which never repeats the value: values are addresses and names of people. Rules do not depend on a
  * language, and letters that merely look alike (Latin and Cyrillic a) stay different.
  */
+import { isIPv4 } from 'node:net';
 import { domainToASCII } from 'node:url';
 import { ConfigurationError } from '../../errors.ts';
 
@@ -110,7 +111,9 @@ function foldEmail(text: string): string {
 function asciiDomain(domain: string): string {
   const relative = domain.replace(/\.$/, '');
   const ascii = NO_DOMAIN.test(relative) ? '' : domainToASCII(relative);
-  if (ascii === '') refuse('e-mail address', 'a domain after the @', domain);
+  // To a URL, 1 and 0x7f.1 are addresses of hosts. To mail they are no domains, and not the same as the host's.
+  const isHostNumber = isIPv4(ascii) && ascii !== relative;
+  if (ascii === '' || isHostNumber) refuse('e-mail address', 'a domain after the @', domain);
   return ascii;
 }
 

@@ -17,7 +17,15 @@ import { keyText, TABLE, UNIQUE_PREFIX, type Item, type ItemKey } from '../table
 import type { TransactionAction } from '../transactions/transaction.ts';
 import { TransactionCancelledError } from '../transactions/transaction-writer.ts';
 import { NORMALISERS, type Normalise } from './normalise.ts';
-import { isSentinel, readSentinel, stillHas, storedValue, unchangedSince, type Sentinel } from './sentinel.ts';
+import {
+  attributeOf,
+  isSentinel,
+  readSentinel,
+  stillHas,
+  storedValue,
+  unchangedSince,
+  type Sentinel,
+} from './sentinel.ts';
 import type { UniqueConstraint } from './unique-constraint.ts';
 
 /**
@@ -144,7 +152,7 @@ function removal(sentinel: Sentinel, owner: Item | undefined): readonly Transact
   const remove = { kind: 'delete', label: 'sentinel', key, condition: unchangedSince(sentinel) } as const;
   if (sentinel.owner === undefined) return [remove];
   const isGone = owner === undefined || attribute === undefined;
-  const condition = isGone ? absent() : stillHas(attribute, owner[attribute]);
+  const condition = isGone ? absent() : stillHas(attribute, attributeOf(owner, attribute));
   return [{ kind: 'check', label: 'owner', key: sentinel.owner, condition }, remove];
 }
 
@@ -168,7 +176,7 @@ function judge(sentinel: Sentinel, owner: Item | undefined, constraints: readonl
   if (sentinel.owner === undefined) return 'unreadable';
   if (owner === undefined) return 'owner gone';
   if (sentinel.attribute === undefined) return 'undecided';
-  const raw = owner[sentinel.attribute];
+  const raw = attributeOf(owner, sentinel.attribute);
   if (typeof raw !== 'string') return 'value changed';
   if (raw === sentinel.raw) return 'held';
   const normalise = ruleOf(sentinel, constraints);

@@ -102,7 +102,12 @@ function ownerIn(item: Item, self: ItemKey): ItemKey | undefined {
 /** An attribute of the item itself: a dot would lead into a map, and the key is unique anyway. */
 export function isAttributeName(name: string): boolean {
   const keys: readonly string[] = [TABLE.partitionKey, TABLE.sortKey];
-  return name !== '' && !name.includes('.') && !keys.includes(name);
+  return name !== '' && name !== '__proto__' && !name.includes('.') && !keys.includes(name);
+}
+
+/** The item's own: every object inherits a `constructor`. */
+export function attributeOf(item: Item | undefined, name: string): unknown {
+  return item !== undefined && Object.hasOwn(item, name) ? item[name] : undefined;
 }
 
 /** Nobody has the value, or its owner claims it once more. */

@@ -18,6 +18,7 @@ import { keyText, uniqueKey, type Item, type ItemKey } from '../table.ts';
 import type { TransactionAction } from '../transactions/transaction.ts';
 import { normaliseText, type Normalise } from './normalise.ts';
 import {
+  attributeOf,
   CLAIM_ID,
   claimable,
   isAttributeName,
@@ -114,7 +115,7 @@ export function createUniqueValues(context: StoreContext, constraint: UniqueCons
 async function create(unique: Unique, item: ItemKey & Item): Promise<UniqueAnswer> {
   checkKey(item);
   const put: TransactionAction = { kind: 'put', label: 'item', item, condition: absent() };
-  const raw = item[unique.attribute];
+  const raw = attributeOf(item, unique.attribute);
   if (raw !== undefined && typeof raw !== 'string') throw noText(unique.attribute, raw);
   const claimed = raw === undefined ? undefined : claim(unique, raw, item);
   const answer = await writeTied(unique.context, { item: put, ...(claimed && { claim: claimed }) });
@@ -131,7 +132,7 @@ async function change(
   const target = valueOf(unique, to);
   const current = await readConsistently(context, key);
   if (current === undefined) return { kind: 'conflict', current };
-  const raw = current[attribute];
+  const raw = attributeOf(current, attribute);
   const prior = storedValue(unique, raw);
   const isSameValue = prior === target;
   const item: TransactionAction = {
@@ -152,7 +153,7 @@ async function change(
     what: 'a change',
     current,
     // Without a claim there is nothing to tell writers by, and nothing to tell apart: the item is as it was to be.
-    wasApplied: (found) => (isSameValue ? found?.[attribute] === to : isStored(context, claimed)),
+    wasApplied: (found) => (isSameValue ? attributeOf(found, attribute) === to : isStored(context, claimed)),
   });
 }
 
@@ -160,7 +161,7 @@ async function remove(unique: Unique, key: ItemKey): Promise<UniqueAnswer> {
   checkKey(key);
   const current = await readConsistently(unique.context, key);
   if (current === undefined) return { kind: 'conflict', current };
-  const raw = current[unique.attribute];
+  const raw = attributeOf(current, unique.attribute);
   const item: TransactionAction = { kind: 'delete', label: 'item', key, condition: stillHas(unique.attribute, raw) };
   const value = storedValue(unique, raw);
   const forms = formsOf(unique, { item }, { value, key });

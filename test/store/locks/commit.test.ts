@@ -333,6 +333,29 @@ describe('the last write', () => {
     expect(await scene.item()).toMatchObject({ lastRun: 'ok', runs: 1, fencingToken: lock.fencingToken });
   });
 
+  test.each<[string, unknown]>([
+    ['a function', () => 1],
+    ['a symbol', Symbol('s')],
+    ['a class instance', new Date(0)],
+  ])('refuses what cannot be kept as a write does, and keeps the lock: %s', async (_title, value) => {
+    // Arrange
+    const scene = lockScene(bench);
+    const { lock } = await scene.holder();
+    const put: TransactionAction = { kind: 'put', label: 'wrong', item: { PK: scene.name, SK: 's', a: value } };
+
+    // Act
+    const failures = [
+      await failureOf(lock.write([put])),
+      await failureOf(lock.finish([put])),
+      await failureOf(lock.finish([], { set: { a: { value } } })),
+      await failureOf(lock.finish([[put] as unknown as TransactionAction])),
+    ];
+
+    // Assert
+    expect(failures).toMatchObject(failures.map(() => ({ code: 'CONFIGURATION' })));
+    expect(lock.isHeld()).toBe(true);
+  });
+
   test('together with a beat that arrives late leaves the lock free', async () => {
     // Arrange
     const scene = lockScene(bench);

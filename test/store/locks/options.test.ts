@@ -40,6 +40,7 @@ describe('lock options', () => {
     ['a longest poll that is shorter than the shortest', { pollMinMs: 500, pollMaxMs: 400 }, ['pollMaxMs']],
     ['a retention of less than 100 leases', { leaseMs: 3_600_000, retentionDays: 4 }, ['retentionDays']],
     ['no holder', { holder: '' }, ['holder']],
+    ['a holder with half of a surrogate pair', { holder: 'h\ud83d' }, ['holder']],
     ['a holder that is too long', { holder: 'h'.repeat(257) }, ['holder']],
     ['a lease that is too short for its beats', { leaseMs: 1_000, heartbeatMs: 400 }, ['leaseMs']],
     [

@@ -64,11 +64,11 @@ export function createAcknowledger(options: AcknowledgerOptions): Acknowledger {
 
   /** Ends the beats of a message first, and keeps further ones away until it is settled. */
   async function settle<Answer>(
-    receipt: { readonly handle: string; readonly messageId: string | undefined },
+    receipt: { readonly handle: string; readonly messageId: string | undefined; readonly isDue?: () => boolean },
     act: (open: OpenReceipt) => Promise<Answer>,
   ): Promise<Answer> {
     settling.add(receipt.handle);
-    const open = receipts.open(receipt.handle, receipt.messageId);
+    const open = receipts.open(receipt.handle, receipt.messageId, receipt.isDue);
     try {
       await beats.withdraw(receipt.handle);
       return await act(open);
@@ -80,7 +80,11 @@ export function createAcknowledger(options: AcknowledgerOptions): Acknowledger {
 
   return {
     delete: (handle, messageId) => settle({ handle, messageId }, deleteOne),
-    changeVisibility: (handle, seconds, messageId) => settle({ handle, messageId }, (open) => hideOne(open, seconds)),
+    changeVisibility(handle, seconds, messageId) {
+      const dueAtMonoMs = options.clock.monotonicMs() + seconds * 1_000;
+      const isDue = (): boolean => options.clock.monotonicMs() >= dueAtMonoMs;
+      return settle({ handle, messageId, isDue }, (open) => hideOne(open, seconds));
+    },
     extendVisibility: (handle, seconds) =>
       settling.has(handle) ? Promise.resolve('withdrawn') : beats.extend(handle, seconds),
     withdrawBeat: (handle) => beats.withdraw(handle),

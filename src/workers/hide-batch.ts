@@ -75,7 +75,8 @@ function isWorthRepeating(answer: EntryAnswer, { isNewest, isOver }: { isNewest:
   switch (answer) {
     case 'done':
     case 'gone':
-      return !isNewest && !isOver;
+      // The newer handle was not started, for this settlement's sake: it is hidden too, or shown at once when it is time.
+      return !isNewest;
     case 'refused':
       return true;
     case 'unclear':

@@ -14,8 +14,12 @@ export interface OpenReceipt {
 }
 
 export interface ReceiptHandles {
-  /** A settlement begins. Without a message id, or over the limit, its own handle stays the newest. */
-  open(receiptHandle: string, messageId?: string): OpenReceipt;
+  /**
+   * A settlement begins. Without a message id, or over the limit, its own handle stays the newest.
+   * @param isDue tells whether the message may be received again by now: then it is a new delivery, although the answer
+   * to the settlement is not here yet. @defaultValue never
+   */
+  open(receiptHandle: string, messageId?: string, isDue?: () => boolean): OpenReceipt;
   /**
    * To be told of each message as it arrives, before it is started.
    * @returns true when this message is being settled here right now. It must not be started then: its settlement goes on
@@ -31,6 +35,7 @@ const MAX_OPEN = 10_000;
 
 interface Settling {
   newest: string | undefined;
+  isDue: () => boolean;
   open: number;
 }
 
@@ -38,12 +43,12 @@ export function createReceiptHandles(limit: number = MAX_OPEN): ReceiptHandles {
   const settling = new Map<string, Settling>();
 
   return {
-    open(receiptHandle, messageId) {
+    open(receiptHandle, messageId, isDue = () => false) {
       const known = messageId === undefined ? undefined : settling.get(messageId);
       if (messageId === undefined || (known === undefined && settling.size >= limit)) {
         return { newest: () => receiptHandle, close: () => undefined };
       }
-      const entry = known ?? { newest: undefined, open: 0 };
+      const entry = known ?? { newest: undefined, isDue, open: 0 };
       settling.set(messageId, entry);
       entry.open += 1;
       let isOpen = true;
@@ -59,7 +64,7 @@ export function createReceiptHandles(limit: number = MAX_OPEN): ReceiptHandles {
     },
     arrived(messageId, receiptHandle) {
       const entry = settling.get(messageId);
-      if (entry === undefined) return false;
+      if (entry === undefined || entry.isDue()) return false;
       entry.newest = receiptHandle;
       return true;
     },

@@ -168,7 +168,8 @@ describe('a store that does not keep its word is found out', () => {
   });
 
   test('24: one that says it has added and has not', async () => {
-    bench.transport.fault('UpdateItem', { kind: 'say', body: { Attributes: { value: { N: '7' } } } }, { nth: 7 });
+    const Attributes = { PK: { S: 'COUNTER#views' }, SK: { S: 'COUNTER' }, value: { N: '7' } };
+    bench.transport.fault('UpdateItem', { kind: 'say', body: { Attributes } }, { nth: 7 });
 
     const { report } = await walkThrough(24);
 

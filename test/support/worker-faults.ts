@@ -37,7 +37,7 @@ export function serviceError(name: string, httpStatusCode: number): Error {
 
 /** An error as Node throws it when nobody listens. */
 export function refusedConnection(): Error {
-  return Object.assign(new Error('connect ECONNREFUSED (by the test)'), { code: 'ECONNREFUSED' });
+  return Object.assign(new Error('connect ECONNREFUSED (by the test)'), { code: 'ECONNREFUSED', syscall: 'connect' });
 }
 
 export interface StoreRequest {

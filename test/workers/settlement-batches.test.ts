@@ -113,6 +113,21 @@ test('a message counts as being settled until every settlement of it is over, an
   expect([handles.arrived('a', 'a5'), handles.size]).toEqual([false, 1]);
 });
 
+test('a message that comes back when its delay is over is a new delivery, also before the answer to its hiding is here', () => {
+  const handles = createReceiptHandles();
+  let isOver = false;
+  const open = handles.open('a1', 'a', () => isOver);
+
+  const early = [handles.arrived('a', 'a2'), open.newest()];
+  isOver = true;
+  const due = [handles.arrived('a', 'a3'), open.newest()];
+
+  expect([early, due]).toEqual([
+    [true, 'a2'],
+    [false, 'a2'],
+  ]);
+});
+
 test('a settlement waits for nobody when all that is at work waits with it', async () => {
   let working = 3;
   const { acknowledger, requests, pass } = scriptedSqs(allDone, { inFlight: () => working });

@@ -70,9 +70,14 @@ export class EnvironmentError extends OnlyonceError {
   readonly retryable = false;
 }
 
-/** The text of any thrown value. */
+/** The text of any thrown value. Never throws: users throw anything, and what is told of it must not fail as well. */
 export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  try {
+    const text: unknown = error instanceof Error ? error.message : String(error);
+    return typeof text === 'string' ? text : String(text);
+  } catch {
+    return 'a thrown value that has no text';
+  }
 }
 
 function describe(value: unknown): string {

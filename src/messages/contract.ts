@@ -20,7 +20,10 @@ export interface MessageContract<Payload> {
   readonly type: string;
   /** Counts up with each change that old readers cannot take. */
   readonly version: number;
-  /** Checks a payload of `version`. It must answer without waiting. */
+  /**
+   * Checks a payload of `version`. It must answer without waiting, and leave what it returned unchanged when it checks
+   * that again: sender and receiver both run it. Defaults are fine, transforms of values are not.
+   */
   readonly schema: StandardSchema<Payload>;
   /** The business key: what the effect is once per. Never a message id. */
   keyOf(payload: Payload): string;

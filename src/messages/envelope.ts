@@ -69,6 +69,12 @@ export function encodeMessage<Payload>(contract: MessageContract<Payload>, paylo
   // The sender's own message takes the receiver's way: what would be refused there is refused here.
   const decoded = decodeMessage(body, [contract]);
   if (decoded.kind === 'invalid') throw new InvalidMessageError(decoded.reason);
+  // The receiver runs the schema again, on what the sender's run gave: a change that is made twice is another message.
+  if (JSON.stringify(decoded.message.payload) !== JSON.stringify(checked.value)) {
+    throw new InvalidMessageError(
+      `the schema of "${contract.type}" changes its own output: a transform may run only once`,
+    );
+  }
   const { key, payloadHash } = decoded.message;
   return { body, bodyBytes: Buffer.byteLength(body), key, payloadHash };
 }

@@ -9,7 +9,7 @@ import { asReplayed } from '../store/effects/stored-value.ts';
 import { failureOf, retryOutcome } from './failed-attempt.ts';
 import type { Handler } from './handler.ts';
 import { answerToRefusal, runHandler, startTimeLimit, untilAborted, type Finished } from './handler-run.ts';
-import { startHeartbeat, VisibilityLostError, type RenewableLease } from './heartbeat.ts';
+import { noLease, startHeartbeat, VisibilityLostError } from './heartbeat.ts';
 import type { Outcome } from './outcome.ts';
 import type { WorkContext } from './work-context.ts';
 import { standingOutcome } from './standing.ts';
@@ -23,7 +23,7 @@ export async function workDirectly(
   const { options } = deps;
   const { clock, random } = options.store;
   const heartbeat = startHeartbeat({
-    lease: NO_LEASE,
+    lease: noLease(),
     receiptHandle: delivery.receiptHandle,
     acknowledger: deps.acknowledger,
     heartbeatMs: options.lease.heartbeatMs,
@@ -49,13 +49,6 @@ export async function workDirectly(
     await heartbeat.stop();
   }
 }
-
-/** Only the visibility is kept: there is no lease before a direct commit. */
-const NO_LEASE: RenewableLease = {
-  signal: new AbortController().signal,
-  remainingMs: () => Number.POSITIVE_INFINITY,
-  renew: () => Promise.resolve(true),
-};
 
 function handle(
   handler: Handler<unknown>,

@@ -66,7 +66,8 @@ export function createEventHub(events: WorkerEvents): EventHub {
       };
     },
     tell(name, event) {
-      for (const listener of listeners.get(name) ?? []) guarded(() => listener(event as never));
+      // A copy: a listener that is added meanwhile hears of the next event.
+      for (const listener of [...(listeners.get(name) ?? [])]) guarded(() => listener(event as never));
     },
   };
   hub.on('delivery', (delivery) => events.onDelivery?.(delivery));

@@ -62,21 +62,26 @@ export function createGroupLanes<Delivery>(options: GroupLanesOptions<Delivery>)
   }
 
   async function runLane(group: string, first: Delivery): Promise<void> {
-    let step = await options.deliver(first);
-    const stubborn = [step.handlerEnded];
-    while (step.isSettled) {
-      const next = lanes.get(group)?.shift();
-      if (next === undefined) break;
-      await next.hidden.stop();
-      // A stop may have come while the last beat ended.
-      if (isClosed) {
-        await options.giveBack([next.delivery]);
-        break;
-      }
-      step = await options.deliver(next.delivery);
+    const stubborn: Promise<unknown>[] = [];
+    try {
+      let step = await options.deliver(first);
       stubborn.push(step.handlerEnded);
+      while (step.isSettled) {
+        const next = lanes.get(group)?.shift();
+        if (next === undefined) break;
+        await next.hidden.stop();
+        // A stop may have come while the last beat ended.
+        if (isClosed) {
+          await options.giveBack([next.delivery]);
+          break;
+        }
+        step = await options.deliver(next.delivery);
+        stubborn.push(step.handlerEnded);
+      }
+    } finally {
+      // Whatever happens, the lane ends: a dead one would take in the rest of its group for good.
+      await giveBackRest(group);
     }
-    await giveBackRest(group);
     // A handler that ignores its signal keeps the slot: otherwise such handlers would pile up without a bound.
     await Promise.all(stubborn);
   }

@@ -17,8 +17,8 @@ export interface Completed {
   /** Besides what was added to `context.transaction`. @defaultValue none */
   readonly effects?: readonly TransactionAction[];
   /**
-   * Asked when conditions of effects were false at the commit and nothing was applied: the business's answer to it, or
-   * undefined to try again later. @defaultValue try again later
+   * Asked when conditions of effects were false at the commit and nothing was applied: the business's answer to it.
+   * @defaultValue none; the message is then dead-lettered as exhausted, since the same commit would be refused again
    */
   readonly whenRefused?: (failures: readonly FailedAction[]) => Rejected | undefined;
 }

@@ -12,6 +12,18 @@ import type { Acknowledger } from './acknowledger.ts';
 /** What the beats need of a lease; a direct handler has none, and only its visibility is kept. */
 export type RenewableLease = Pick<HeldLease, 'signal' | 'remainingMs' | 'renew'>;
 
+/**
+ * For what has no lease: a direct handler, or a message that waits for its group. Each has a signal of its own: what is
+ * derived from a signal that never aborts would be kept for good.
+ */
+export function noLease(): RenewableLease {
+  return {
+    signal: new AbortController().signal,
+    remainingMs: () => Number.POSITIVE_INFINITY,
+    renew: () => Promise.resolve(true),
+  };
+}
+
 export interface HeartbeatOptions {
   readonly lease: RenewableLease;
   readonly receiptHandle: string;

@@ -3,7 +3,7 @@ import { ChangeMessageVisibilityBatchCommand, type Message as SqsMessage } from 
 import { isIntact, toDelivery, type Delivery } from './delivery.ts';
 import type { EventHub } from './events.ts';
 import { createGroupLanes, type GroupLanes } from './group-lanes.ts';
-import { startHeartbeat, type RenewableLease } from './heartbeat.ts';
+import { noLease, startHeartbeat } from './heartbeat.ts';
 import type { ResolvedWorkerOptions } from './options.ts';
 import type { Outcome } from './outcome.ts';
 import { deliver, type Delivered } from './pipeline.ts';
@@ -66,7 +66,7 @@ function createLanes(context: IntakeOptions): GroupLanes<Delivery> {
     deliver: (delivery) => deliverAndReport(delivery, context),
     keepHidden: (delivery) =>
       startHeartbeat({
-        lease: NO_LEASE,
+        lease: noLease(),
         receiptHandle: delivery.receiptHandle,
         acknowledger: pipeline.acknowledger,
         heartbeatMs: options.lease.heartbeatMs,
@@ -81,13 +81,6 @@ function createLanes(context: IntakeOptions): GroupLanes<Delivery> {
       ),
   });
 }
-
-/** Nothing is claimed for a message that waits: only its visibility is kept. */
-const NO_LEASE: RenewableLease = {
-  signal: new AbortController().signal,
-  remainingMs: () => Number.POSITIVE_INFINITY,
-  renew: () => Promise.resolve(true),
-};
 
 async function deliverAlone(delivery: Delivery, context: IntakeOptions): Promise<void> {
   const { handlerEnded } = await deliverAndReport(delivery, context);

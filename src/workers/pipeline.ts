@@ -36,7 +36,7 @@ export async function deliver(delivery: Delivery, deps: PipelineDependencies): P
     handlerEnded = running.catch(() => undefined);
   };
   const context = { delivery, deps, onHandler };
-  const outcome = decoded.kind === 'valid' ? await work(decoded.message, context) : decoded;
+  const outcome = decoded.kind === 'valid' ? await outcomeOf(decoded.message, context) : decoded;
   const isSettled = await settle(delivery, outcome, deps);
   return { key, outcome, isSettled, handlerEnded };
 }
@@ -51,8 +51,20 @@ function decode(delivery: Delivery, options: ResolvedWorkerOptions): DecodedMess
   }
 }
 
-function work(message: Message, context: WorkContext): Promise<Outcome> {
-  const handler = context.deps.options.handlers.find(({ contract }) => contract.type === message.type);
+/** Whatever escapes the steps is an outcome too: a delivery without one would never be settled. */
+async function outcomeOf(message: Message, context: WorkContext): Promise<Outcome> {
+  try {
+    return await work(message, context);
+  } catch (error) {
+    const { receiveCount } = context.delivery;
+    return { kind: 'retry', error: messageOf(error), attempt: receiveCount, countsAsAttempt: false };
+  }
+}
+
+async function work(message: Message, context: WorkContext): Promise<Outcome> {
+  const handler = context.deps.options.handlers.find(
+    ({ contract }) => contract.type === message.type && contract.version === message.version,
+  );
   // Decoding knows the handlers' contracts only, so there is one.
   if (handler === undefined) throw new TypeError(`no handler for ${message.type}`);
   return handler.commit === 'direct'

@@ -21,10 +21,19 @@ export function isRetryDelayMs(value: unknown): value is number {
  * @returns undefined for the usual back-off.
  */
 export function retryAfterOf(error: unknown, attempt: number, policy: RetryPolicy): number | undefined {
-  const asked = typeof error === 'object' && error !== null && 'retryAfterMs' in error ? error.retryAfterMs : undefined;
+  const asked = askedBy(error);
   return (
     checked(asked, 'retryAfterMs', policy.log) ?? checked(policyOn(error, attempt, policy), 'retryDelayMs', policy.log)
   );
+}
+
+/** Reading a property of what a user threw may throw too. */
+function askedBy(error: unknown): unknown {
+  try {
+    return typeof error === 'object' && error !== null && 'retryAfterMs' in error ? error.retryAfterMs : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 function policyOn(error: unknown, attempt: number, { retryDelayMs, log }: RetryPolicy): unknown {

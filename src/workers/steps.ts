@@ -79,6 +79,8 @@ export function createSteps(options: StepsOptions): Steps {
       if (!(error instanceof StepRefused)) throw error;
       if (isMarked) await effects.unstartStep(effect, name);
       openCalls -= 1;
+      // It may be tried again by the same attempt: nothing has happened.
+      seen.delete(name);
       throw error;
     }
   }

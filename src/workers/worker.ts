@@ -63,12 +63,16 @@ export function createWorker(workerOptions: WorkerOptions): Worker {
   const scheduler = createScheduler(options.concurrency);
   const intake = createIntake({ options, pipeline: createPipeline(options, scheduler), scheduler, hub });
   let poller: Poller | undefined;
+  /** Pollers that were told to stop and may still have a receive open. */
+  const ending = new Set<Promise<void>>();
   let starting: Promise<void> | undefined;
   let stopping: Promise<StopReport> | undefined;
   let isQuiet = false;
   const liveness = watchedLoop({ options, scheduler, hub, isQuiet: () => isQuiet || poller === undefined });
 
-  function receive(): void {
+  async function receive(): Promise<void> {
+    // A poller that asks for no message at all would be refused.
+    await scheduler.whenFree();
     if (stopping !== undefined || isQuiet || poller !== undefined) return;
     poller = createWorkerPoller({ options, scheduler, hub, intake, liveness });
     poller.start();
@@ -77,13 +81,23 @@ export function createWorker(workerOptions: WorkerOptions): Worker {
 
   async function start(): Promise<void> {
     await checkQueue(options);
-    receive();
+    await receive();
+  }
+
+  /** Resolves when no receive is open any more, also none of before. */
+  async function endPolling(deadline: AbortSignal): Promise<void> {
+    const running = poller;
+    poller = undefined;
+    if (running !== undefined) {
+      const end = running.stop(deadline).finally(() => ending.delete(end));
+      ending.add(end);
+    }
+    await Promise.all(ending);
   }
 
   async function stop(deadlineMs: number): Promise<StopReport> {
     liveness.close();
-    const running = poller;
-    return drain({ options, scheduler, intake, deadlineMs, endPolling: (deadline) => running?.stop(deadline) });
+    return drain({ options, scheduler, intake, deadlineMs, endPolling });
   }
 
   return {
@@ -91,14 +105,12 @@ export function createWorker(workerOptions: WorkerOptions): Worker {
     stop: ({ deadlineMs = STOP_DEADLINE_MS } = {}) => (stopping ??= stop(deadlineMs)),
     async quiet() {
       isQuiet = true;
-      const running = poller;
-      poller = undefined;
-      await running?.stop(NEVER);
+      await endPolling(NEVER);
     },
     resume() {
       isQuiet = false;
       // Before the start has looked at the queue, it is the start that begins to receive.
-      if (starting !== undefined) void starting.then(receive, () => undefined);
+      if (starting !== undefined) starting.then(receive).catch(() => undefined);
     },
     get health() {
       const state: WorkerHealth['state'] =
@@ -197,7 +209,7 @@ async function drain(context: {
   readonly scheduler: Scheduler;
   readonly intake: Intake;
   readonly deadlineMs: number;
-  readonly endPolling: (deadline: AbortSignal) => Promise<void> | undefined;
+  readonly endPolling: (deadline: AbortSignal) => Promise<void>;
 }): Promise<StopReport> {
   const { scheduler, intake } = context;
   const deadline = new AbortController();

@@ -15,7 +15,7 @@ import { numberOf } from '../plain-item.ts';
 import { effectRecordKey, type Item } from '../table.ts';
 import type { TransactionAction } from '../transactions/transaction.ts';
 import { TransactionCancelledError, type TransactionWriter } from '../transactions/transaction-writer.ts';
-import { readRefusal, verdictChange, type Claim, type EffectStatus, type Verdict } from './effect-record.ts';
+import { readRefusal, shortened, verdictChange, type Claim, type EffectStatus, type Verdict } from './effect-record.ts';
 
 export interface DirectRequest {
   readonly queue: string;
@@ -57,7 +57,6 @@ export interface DirectEffectDependencies {
   readonly maxClockSkewMs: number;
 }
 
-const MAX_ERROR_CHARACTERS = 500;
 const COMMIT_DEADLINE_MS = 10_000;
 
 export function createDirectEffects(deps: DirectEffectDependencies): DirectEffects {
@@ -93,14 +92,13 @@ export function createDirectEffects(deps: DirectEffectDependencies): DirectEffec
           status: 'FAILED' satisfies EffectStatus,
           payloadHash: request.payloadHash,
           attempts: plus(1, 0),
-          lastError: error.slice(0, MAX_ERROR_CHARACTERS),
+          lastError: shortened(error),
           ttl: ttlFromNow(),
         },
+        remove: ['owner'],
       },
-      condition: any(
-        attributeAbsent('status'),
-        all(equals('status', 'FAILED'), equals('payloadHash', request.payloadHash)),
-      ),
+      // Also what a claimed handler has left behind, as for a commit: else its failures would never be counted.
+      condition: unfinished(request.payloadHash, { nowMs, skewMs: deps.maxClockSkewMs }),
     });
     if (answer.kind === 'updated') return { kind: 'failed', attempts: numberOf(answer.item['attempts'], 1) };
     return standingOf(answer.item ?? {}, request.payloadHash, nowMs);

@@ -170,7 +170,7 @@ const RECORD_LABEL = 'effect record';
 const COMMIT_DEADLINE_MS = 10_000;
 
 /** A cut may leave half a surrogate pair, which DynamoDB would refuse together with the whole release. */
-function shortened(text: string): string {
+export function shortened(text: string): string {
   return text.slice(0, MAX_ERROR_CHARACTERS).toWellFormed();
 }
 

@@ -35,20 +35,21 @@ export async function connect(flags: ConnectionFlags, output: Output): Promise<C
   if (given !== undefined) return openConnection(given, flags);
   output.note(LOCAL_NOTE);
   const backends = await startLocalBackends();
-  const connection = openConnection(endpointsOf(backends), flags);
+  let connection: Connection | undefined;
   const close = async (): Promise<void> => {
-    await connection.close();
+    await connection?.close();
     await backends.stop();
   };
   try {
+    connection = openConnection(endpointsOf(backends), flags);
     // Nothing is there yet, and nobody else can create it.
     await connection.bootstrap('charges');
+    return { ...connection, close };
   } catch (error) {
     // Left running, they would keep this process.
     await close();
     throw error;
   }
-  return { ...connection, close };
 }
 
 /** DynamoDB alone. */

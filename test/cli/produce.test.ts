@@ -169,7 +169,7 @@ test('a command whose own backends refuse its table name ends with a sentence in
   const end = await runCli(['queues', 'ls', '--table', 'not a name!']);
 
   // Assert
-  expect(end.code).toBe(1);
+  expect(end.code).toBe(2);
   expect(end.stderr).toContain('not a name!');
   expect(end.stderr).not.toMatch(/^\s+at /m);
 });

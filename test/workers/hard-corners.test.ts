@@ -69,6 +69,8 @@ test('counts the failures of a direct handler on a key that a dead worker had cl
   });
   await bench.send(body);
   await hung.when('lost');
+  // It would take the next message too, and hang on it.
+  await hung.worker.stop({ deadlineMs: 0 });
   const handler: Handler<Note> = { ...noteHandler(() => Promise.reject(new Error('no luck'))), commit: 'direct' };
   const run = bench.run({ handlers: [handler], maxAttempts: 2 });
   await bench.send(body);

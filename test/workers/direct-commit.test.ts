@@ -273,7 +273,11 @@ test('a direct delivery waits for the live lease of a claimed one on the same ke
   const bench = await lab.open();
   const payloadOf = (note: Note): string => noteBody(note);
   const note = { id: 'n1', text: '' };
-  const run = bench.run({ handlers: [noteHandler(() => new Promise<never>(() => undefined))], name: 'claimer' });
+  const run = bench.run({
+    handlers: [noteHandler(() => new Promise<never>(() => undefined))],
+    name: 'claimer',
+    concurrency: 1,
+  });
   await bench.send(payloadOf(note));
   await run.deliveries.when(1);
   const direct = bench.run({ handlers: [counting(bench.accountId)], name: 'direct' });

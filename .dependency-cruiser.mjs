@@ -3,7 +3,7 @@
  * Leaves import nothing of ours but leaves; everything else imports downwards.
  */
 const LAYERS = {
-  leaves: ['errors.ts', 'clock.ts', 'backoff.ts', 'aws-fault.ts', 'messages/'],
+  leaves: ['errors.ts', 'clock.ts', 'backoff.ts', 'or-aborted.ts', 'aws-fault.ts', 'messages/'],
   store: ['store/'],
   patterns: ['patterns/'],
   queues: ['queues/'],

@@ -126,7 +126,7 @@ export type {
   WorkLease,
 } from './workers/handler.ts';
 export { RetryLater } from './workers/retry.ts';
-export { HandlerTimeoutError } from './workers/handler-run.ts';
+export { HandlerTimeoutError } from './workers/delivery-watch.ts';
 export { StepRefused, StepUnknownError } from './workers/steps.ts';
 export type { Delivery } from './workers/delivery.ts';
 export type { Outcome, OutcomeKind } from './workers/outcome.ts';

@@ -3,6 +3,7 @@ import type { SQSClient } from '@aws-sdk/client-sqs';
 import type { Backoff } from '../backoff.ts';
 import { systemClock, systemRandom, type Clock, type Random } from '../clock.ts';
 import { ConfigurationError, type OptionFault } from '../errors.ts';
+import { isFifo } from '../queues/topology.ts';
 
 /** Where a producer sends, and how long it tries. */
 export interface ProducerOptions {
@@ -112,9 +113,4 @@ function faultsOfQueueUrl(queueUrl: string): OptionFault[] {
     return [{ name: 'queueUrl', rule: 'the http or https address of a queue', value: queueUrl }];
   }
   return [];
-}
-
-/** @see AWS: Amazon SQS FIFO queues, whose names end like this */
-export function isFifo(queueUrl: string): boolean {
-  return queueUrl.endsWith('.fifo');
 }

@@ -4,7 +4,8 @@
  */
 import type { MessageContract } from '../messages/contract.ts';
 import { prepareEntry, type DeliveryOptions, type OutgoingEntry, type PreparedEntry } from './outgoing-entry.ts';
-import { isFifo, resolveProducerOptions, type ProducerOptions } from './producer-options.ts';
+import { isFifo } from '../queues/topology.ts';
+import { resolveProducerOptions, type ProducerOptions } from './producer-options.ts';
 import { notStarted, sendRequest } from './send-request.ts';
 import { sentBefore, type SendResult, type SentEntry } from './send-result.ts';
 import { splitBatches } from './split-batches.ts';

@@ -8,7 +8,7 @@ import {
 } from '@aws-sdk/client-sqs';
 import { classifyFault, faultName } from '../aws-fault.ts';
 import { BackendError, ConfigurationError } from '../errors.ts';
-import { deadLetterQueueName, FIFO_SUFFIX, QUEUE_DEFAULTS, type QueueSettings } from './topology.ts';
+import { deadLetterQueueName, FIFO_SUFFIX, isFifo, QUEUE_DEFAULTS, type QueueSettings } from './topology.ts';
 
 /** A queue by its name and its URL. */
 export interface QueueAddress {
@@ -54,7 +54,7 @@ export async function createQueuePair(
 }
 
 function checkName(name: string, settings: QueueSettings): void {
-  if (name.endsWith(FIFO_SUFFIX) === (settings.isFifo === true)) return;
+  if (isFifo(name) === (settings.isFifo === true)) return;
   const rule = settings.isFifo === true ? `ends in ${FIFO_SUFFIX}` : `ends in ${FIFO_SUFFIX} only with isFifo`;
   throw new ConfigurationError('queue', [{ name: 'name', rule, value: name }]);
 }

@@ -13,6 +13,7 @@ import { NOTICE_ATTRIBUTE } from './dead-letter-notice.ts';
 import { toDeadLetter, type DeadLetter } from './dead-letters.ts';
 import { holdMessages, type HeldMessages } from './held-messages.ts';
 import { deleteMessage, isUndamaged, sendMessage } from './queue-messages.ts';
+import { isFifo } from './topology.ts';
 
 /** `delete`: its effect is applied, nobody needs it any more. */
 export type RedriveAction = 'move' | 'delete' | 'leave';
@@ -215,7 +216,7 @@ function sendBack(client: SQSClient, url: string, message: SqsMessage): Promise<
     body: Body,
     attributes,
     traceHeader: Attributes.AWSTraceHeader,
-    ...(url.endsWith('.fifo') && {
+    ...(isFifo(url) && {
       groupId: Attributes.MessageGroupId ?? MessageId,
       // New for SQS, which would drop a message that it has seen within five minutes; the same when a run is repeated.
       deduplicationId: `redrive-${MessageId}`,

@@ -24,6 +24,11 @@ export const QUEUE_DEFAULTS: QueueSettings = {
 
 export const FIFO_SUFFIX = '.fifo';
 
+/** By its name or URL. @see AWS: Amazon SQS FIFO queues, whose names end like this */
+export function isFifo(queue: string): boolean {
+  return queue.endsWith(FIFO_SUFFIX);
+}
+
 export const FLOWS = ['charges'] as const;
 export type Flow = (typeof FLOWS)[number];
 
@@ -33,6 +38,6 @@ export function queueName(flow: Flow, prefix = ''): string {
 
 /** @see AWS: a FIFO queue's dead-letter queue is a FIFO queue too */
 export function deadLetterQueueName(queue: string): string {
-  if (queue.endsWith(FIFO_SUFFIX)) return `${queue.slice(0, -FIFO_SUFFIX.length)}-dlq${FIFO_SUFFIX}`;
+  if (isFifo(queue)) return `${queue.slice(0, -FIFO_SUFFIX.length)}-dlq${FIFO_SUFFIX}`;
   return `${queue}-dlq`;
 }

@@ -1,8 +1,9 @@
 /** The store: one table and everything that is done with it. */
-import { GetCommand, ScanCommand } from '@aws-sdk/lib-dynamodb';
+import { ScanCommand } from '@aws-sdk/lib-dynamodb';
 import { systemClock, systemRandom, type Clock, type Random } from '../clock.ts';
 import { ConfigurationError, type OptionFault } from '../errors.ts';
 import { toBackendError } from './backend-error.ts';
+import { readOnce } from './consistent-read.ts';
 import { createDocumentClient, type StoreClientOptions } from './client.ts';
 import { repeatedUpdate, type ConditionalUpdate, type UpdateAnswer, type UpdateTarget } from './conditional-update.ts';
 import { createTable, type TableReport } from './create-table.ts';
@@ -180,13 +181,10 @@ function thrownAsBackendError(error: unknown): never {
   throw toBackendError(error);
 }
 
-function consistentReads({ client, tableName }: UpdateTarget): Pick<Store, 'get' | 'scan'> {
+function consistentReads(target: UpdateTarget): Pick<Store, 'get' | 'scan'> {
+  const { client, tableName } = target;
   return {
-    async get(key) {
-      const read = new GetCommand({ TableName: tableName, Key: key, ConsistentRead: true });
-      const { Item } = await client.send(read).catch(thrownAsBackendError);
-      return Item;
-    },
+    get: (key) => readOnce(target, key),
     async *scan() {
       let from: Item | undefined;
       do {

@@ -4,24 +4,19 @@
  */
 import { sleep } from '../clock.ts';
 import type { Message } from '../messages/contract.ts';
+import { orAborted } from '../or-aborted.ts';
 import type { Claim, ClaimedEffect } from '../store/effects/effect-record.ts';
 import { asReplayed } from '../store/effects/stored-value.ts';
 import { LeaseLostError } from '../store/leases/held-lease.ts';
+import { HandlerTimeoutError, watchDelivery } from './delivery-watch.ts';
 import { failureOf, retryOutcome } from './failed-attempt.ts';
 import type { Handler } from './handler.ts';
-import {
-  answerToRefusal,
-  HandlerTimeoutError,
-  runHandler,
-  startTimeLimit,
-  untilAborted,
-  type Finished,
-} from './handler-run.ts';
-import { startHeartbeat, VisibilityLostError } from './heartbeat.ts';
+import { answerToRefusal, runHandler, type Finished } from './handler-run.ts';
+import { VisibilityLostError } from './heartbeat.ts';
 import type { Outcome } from './outcome.ts';
 import type { WorkContext } from './work-context.ts';
 import { standingOutcome } from './standing.ts';
-import { createSteps, StepUnknownError, type Steps } from './steps.ts';
+import { createSteps, StepUnknownError } from './steps.ts';
 
 export async function claimAndWork(
   handler: Handler<unknown>,
@@ -49,69 +44,43 @@ interface Work {
 
 /** Works on a claimed key under one heartbeat, and gives the record back whatever happens. */
 async function work(claimed: Work, context: WorkContext): Promise<Outcome> {
-  const { message, effect } = claimed;
+  const { handler, message, effect } = claimed;
   const { delivery, deps } = context;
-  const { options } = deps;
-  const { clock, random } = options.store;
-  const heartbeat = startHeartbeat({
-    lease: effect.lease,
-    receiptHandle: delivery.receiptHandle,
-    acknowledger: deps.acknowledger,
-    heartbeatMs: options.lease.heartbeatMs,
-    leaseCountsMs: options.lease.leaseMs + options.lease.maxClockSkewMs,
-    visibilityTimeoutSeconds: options.visibilityTimeoutSeconds,
-    clock,
-    random,
-  });
-  const timeLimit = startTimeLimit(clock, options.handlerTimeoutMs);
-  const signal = AbortSignal.any([heartbeat.signal, timeLimit.signal]);
-  const steps = createSteps({ effects: deps.effects, effect, queue: options.queue, key: message.key, signal, clock });
+  const { options, effects } = deps;
+  const { clock } = options.store;
+  const { lease } = effect;
+  const watch = watchDelivery(delivery, deps, lease);
+  const { signal } = watch;
+  const steps = createSteps({ effects, effect, queue: options.queue, key: message.key, signal, clock });
   let running: Promise<Finished> | undefined;
   try {
     if (effect.attempt > options.maxAttempts) throw new NoAttemptLeftError(effect);
-    running = handle(claimed, { ...context, signal, steps, deadlineMs: timeLimit.deadlineMs });
+    running = runHandler(handler, message, {
+      ...context,
+      attempt: effect.attempt,
+      signal,
+      deadlineMs: watch.deadlineMs,
+      lease: { fencingToken: lease.grant.fencingToken, remainingMs: () => lease.remainingMs() },
+      step: (name, call, step) => steps.run(name, call, step),
+    });
     context.onHandler(running);
-    const finished = await untilAborted(signal, running);
-    timeLimit.cancel();
+    // A handler that ignores its signal is not waited for.
+    const finished = await orAborted(running, signal);
+    watch.handlerEnded();
     return await commit(effect, finished, { ...context, signal });
   } catch (error) {
     const lost = lossOf(signal.aborted ? signal.reason : error);
     if (lost !== undefined) return lost;
     if (running !== undefined && isTimeout(signal)) {
       // No beat renews from here on. Another may start only when this handler has ended, or when the lease is over.
-      await heartbeat.stop();
+      await watch.end();
       if (!(await endsInTime(running, effect, context))) return { kind: 'lost', reason: 'timeout' };
     }
     const cause: unknown = signal.aborted ? signal.reason : error;
     return await giveBack(effect, cause, { ...context, isInDoubt: steps.isInDoubt, payloadHash: message.payloadHash });
   } finally {
-    timeLimit.cancel();
-    await heartbeat.stop();
+    await watch.end();
   }
-}
-
-function handle(
-  { handler, message, effect }: Work,
-  context: WorkContext & { readonly signal: AbortSignal; readonly steps: Steps; readonly deadlineMs: number },
-): Promise<Finished> {
-  const { queue, store, log } = context.deps.options;
-  const { lease } = effect;
-  // A handler that throws before its first await must not skip the record's release.
-  return Promise.resolve().then(() =>
-    runHandler({
-      handler,
-      message,
-      delivery: context.delivery,
-      queue,
-      store,
-      log,
-      attempt: effect.attempt,
-      signal: context.signal,
-      deadlineMs: context.deadlineMs,
-      lease: { fencingToken: lease.grant.fencingToken, remainingMs: () => lease.remainingMs() },
-      step: (name, call, step) => context.steps.run(name, call, step),
-    }),
-  );
 }
 
 async function commit(

@@ -13,6 +13,7 @@ import { deadLetterKey } from '../store/table.ts';
 import type { Delivery } from './delivery.ts';
 import type { DeadLetterCause } from './outcome.ts';
 import { traceIdOf } from './trace-id.ts';
+import { isFifo } from '../queues/topology.ts';
 
 export interface DeadLetterOptions {
   readonly client: SQSClient;
@@ -83,7 +84,7 @@ export function createDeadLetters(options: DeadLetterOptions): DeadLetters {
           QueueUrl: options.deadLetterQueueUrl,
           MessageBody: delivery.body,
           MessageAttributes: fits ? withNotice : original,
-          ...(options.deadLetterQueueUrl.endsWith('.fifo') && orderOf(delivery)),
+          ...(isFifo(options.deadLetterQueueUrl) && orderOf(delivery)),
         }),
       );
     },

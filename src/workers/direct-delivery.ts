@@ -4,12 +4,14 @@
  */
 import { ConfigurationError } from '../errors.ts';
 import type { Message } from '../messages/contract.ts';
+import { orAborted } from '../or-aborted.ts';
 import type { DirectRequest } from '../store/effects/direct-effect.ts';
 import { asReplayed } from '../store/effects/stored-value.ts';
+import { watchDelivery } from './delivery-watch.ts';
 import { failureOf, retryOutcome } from './failed-attempt.ts';
 import type { Handler } from './handler.ts';
-import { answerToRefusal, runHandler, startTimeLimit, untilAborted, type Finished } from './handler-run.ts';
-import { noLease, startHeartbeat, VisibilityLostError } from './heartbeat.ts';
+import { answerToRefusal, runHandler, type Finished } from './handler-run.ts';
+import { VisibilityLostError } from './heartbeat.ts';
 import type { Outcome } from './outcome.ts';
 import type { WorkContext } from './work-context.ts';
 import { standingOutcome } from './standing.ts';
@@ -21,56 +23,29 @@ export async function workDirectly(
 ): Promise<Outcome> {
   const { delivery, deps } = context;
   const { options } = deps;
-  const { clock, random } = options.store;
-  const heartbeat = startHeartbeat({
-    lease: noLease(),
-    receiptHandle: delivery.receiptHandle,
-    acknowledger: deps.acknowledger,
-    heartbeatMs: options.lease.heartbeatMs,
-    visibilityTimeoutSeconds: options.visibilityTimeoutSeconds,
-    clock,
-    random,
-  });
-  const timeLimit = startTimeLimit(clock, options.handlerTimeoutMs);
-  const signal = AbortSignal.any([heartbeat.signal, timeLimit.signal]);
+  const watch = watchDelivery(delivery, deps);
+  const { signal } = watch;
   const request: DirectRequest = { queue: options.queue, key: message.key, payloadHash: message.payloadHash };
   try {
-    const running = handle(handler, message, { ...context, signal, deadlineMs: timeLimit.deadlineMs });
+    const running = runHandler(handler, message, {
+      ...context,
+      attempt: delivery.receiveCount,
+      signal,
+      deadlineMs: watch.deadlineMs,
+      lease: undefined,
+      step: refuseStep,
+    });
     context.onHandler(running);
-    const finished = await untilAborted(signal, running);
-    timeLimit.cancel();
+    const finished = await orAborted(running, signal);
+    watch.handlerEnded();
     return await commit(finished, message, { ...context, request, signal });
   } catch (error) {
     const cause: unknown = signal.aborted ? signal.reason : error;
     if (cause instanceof VisibilityLostError) return { kind: 'lost', reason: 'visibility' };
     return await fail(cause, message, { ...context, request });
   } finally {
-    timeLimit.cancel();
-    await heartbeat.stop();
+    await watch.end();
   }
-}
-
-function handle(
-  handler: Handler<unknown>,
-  message: Message,
-  context: WorkContext & { readonly signal: AbortSignal; readonly deadlineMs: number },
-): Promise<Finished> {
-  const { queue, store, log } = context.deps.options;
-  return Promise.resolve().then(() =>
-    runHandler({
-      handler,
-      message,
-      delivery: context.delivery,
-      queue,
-      store,
-      log,
-      attempt: context.delivery.receiveCount,
-      signal: context.signal,
-      deadlineMs: context.deadlineMs,
-      lease: undefined,
-      step: refuseStep,
-    }),
-  );
 }
 
 /** Each duplicate runs the handler, so each would make the call. */

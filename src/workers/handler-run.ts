@@ -1,62 +1,45 @@
-/** Runs a handler on one delivery: what it is given, how long it may take, and what it may answer. */
-import type { Clock } from '../clock.ts';
-import { OnlyonceError } from '../errors.ts';
+/** Runs a handler on one delivery: what it is given, and what it may answer. */
 import type { Message } from '../messages/contract.ts';
-import type { Store } from '../store/store.ts';
+import { idempotencyKeyOf } from '../store/effects/idempotency-key.ts';
 import type { TransactionAction } from '../store/transactions/transaction.ts';
 import { TransactionCancelledError } from '../store/transactions/transaction-failures.ts';
 import { withFields, type Log } from '../telemetry/log.ts';
-import type { Delivery } from './delivery.ts';
 import type { Completed, Handler, HandlerContext, HandlerResult, Rejected } from './handler.ts';
 import { RetryLater } from './retry.ts';
-import { keyOfEffect } from './steps.ts';
+import type { WorkContext } from './work-context.ts';
 
 /** What a handler made, ready to be committed: the unit of work is part of its effects. */
 export type Finished = Rejected | (Completed & { readonly effects: readonly TransactionAction[] });
 
-/** The time that a handler may take is over. */
-export class HandlerTimeoutError extends OnlyonceError {
-  readonly code = 'HANDLER_TIMEOUT';
-  readonly retryable = true;
-
-  constructor(timeoutMs: number) {
-    super(`the handler was not done after ${String(timeoutMs)} ms`);
-  }
-}
-
-export interface RunOptions extends Pick<HandlerContext, 'attempt' | 'signal' | 'deadlineMs' | 'lease' | 'step'> {
-  readonly handler: Handler<unknown>;
-  readonly message: Message;
-  readonly delivery: Delivery;
-  readonly queue: string;
-  readonly store: Store;
-  readonly log: Log;
-}
+/** What differs between a claimed handler and a direct one. */
+export interface RunContext
+  extends WorkContext, Pick<HandlerContext, 'attempt' | 'signal' | 'deadlineMs' | 'lease' | 'step'> {}
 
 /**
  * @throws {RetryLater} when the handler says "not now".
  * @throws what the handler throws.
  */
-export async function runHandler(options: RunOptions): Promise<Finished> {
-  const { handler, message, store } = options;
+export async function runHandler(handler: Handler<unknown>, message: Message, context: RunContext): Promise<Finished> {
+  const { attempt, signal, deadlineMs, lease, step } = context;
+  const { queue, store, log: workerLog } = context.deps.options;
   const unitOfWork: TransactionAction[] = [];
   const { key } = message;
-  const log = withFields(options.log, { key, messageId: options.delivery.messageId, attempt: options.attempt });
+  const log = withFields(workerLog, { key, messageId: context.delivery.messageId, attempt });
   let isOver = false;
   const result = await handler.handle(message, {
-    attempt: options.attempt,
-    signal: options.signal,
-    deadlineMs: options.deadlineMs,
+    attempt,
+    signal,
+    deadlineMs,
+    lease,
+    step,
     log,
-    idempotencyKey: keyOfEffect(options.queue, key),
+    idempotencyKey: idempotencyKeyOf(queue, key, ''),
     transaction: {
       add: (...actions) => {
         if (isOver) warnOfLateEffect(log);
         else unitOfWork.push(...actions);
       },
     },
-    lease: options.lease,
-    step: options.step,
     get: (itemKey) => store.get(itemKey),
     update: (update) => store.update(update),
   });
@@ -87,37 +70,4 @@ export function answerToRefusal(error: unknown, { whenRefused }: Completed): Rej
   if (!(error instanceof TransactionCancelledError) || error.mayBeApplied) return undefined;
   const { failedConditions } = error;
   return failedConditions.length === 0 ? undefined : whenRefused?.(failedConditions);
-}
-
-export interface TimeLimit {
-  /** Aborts with a {@link HandlerTimeoutError} when the time is over. */
-  readonly signal: AbortSignal;
-  readonly deadlineMs: number;
-  cancel(): void;
-}
-
-export function startTimeLimit(clock: Clock, timeoutMs: number): TimeLimit {
-  const over = new AbortController();
-  const cancel = clock.schedule(
-    () => {
-      over.abort(new HandlerTimeoutError(timeoutMs));
-    },
-    timeoutMs,
-    { background: true },
-  );
-  return { signal: over.signal, deadlineMs: clock.nowMs() + timeoutMs, cancel };
-}
-
-/** Resolves with the handler's result, or rejects at once on abort: a handler that ignores its signal is not waited for. */
-export function untilAborted<Result>(signal: AbortSignal, result: Promise<Result>): Promise<Result> {
-  return new Promise((resolve, reject) => {
-    const onAbort = (): void => {
-      reject(signal.reason as Error);
-    };
-    if (signal.aborted) onAbort();
-    signal.addEventListener('abort', onAbort, { once: true });
-    result.then(resolve, reject).finally(() => {
-      signal.removeEventListener('abort', onAbort);
-    });
-  });
 }

@@ -1,9 +1,12 @@
 /** From received messages to running deliveries: a slot for each, or for each message group of a FIFO queue. */
-import { ChangeMessageVisibilityBatchCommand, type Message as SqsMessage } from '@aws-sdk/client-sqs';
+import type { Message as SqsMessage } from '@aws-sdk/client-sqs';
+import { MAX_BATCH_ENTRIES } from '../messages/limits.ts';
+import { hideMessages } from '../queues/queue-messages.ts';
+import { isFifo } from '../queues/topology.ts';
 import { isIntact, toDelivery, type Delivery } from './delivery.ts';
+import { keepDelivery } from './delivery-watch.ts';
 import type { EventHub } from './events.ts';
 import { createGroupLanes, type GroupLanes } from './group-lanes.ts';
-import { noLease, startHeartbeat } from './heartbeat.ts';
 import type { ResolvedWorkerOptions } from './options.ts';
 import type { Outcome } from './outcome.ts';
 import { deliver, type Delivered } from './pipeline.ts';
@@ -28,14 +31,14 @@ export interface Intake {
 
 export function createIntake(context: IntakeOptions): Intake {
   const { options, pipeline, scheduler } = context;
-  const isFifo = options.queueUrl.endsWith('.fifo');
+  const hasGroups = isFifo(options.queueUrl);
   const lanes = createLanes(context);
 
   function start(message: SqsMessage): void {
     const delivery = toDelivery(message);
     // It came back while it is being settled here: the settlement goes on with its newest handle.
     if (pipeline.acknowledger.arrived(delivery.messageId, delivery.receiptHandle)) return;
-    if (isFifo && delivery.groupId !== undefined) lanes.add(delivery.groupId, delivery);
+    if (hasGroups && delivery.groupId !== undefined) lanes.add(delivery.groupId, delivery);
     else scheduler.start(delivery.messageId, () => deliverAlone(delivery, context));
   }
 
@@ -64,16 +67,7 @@ function createLanes(context: IntakeOptions): GroupLanes<Delivery> {
     },
     nameOf: ({ messageId }) => messageId,
     deliver: (delivery) => deliverAndReport(delivery, context),
-    keepHidden: (delivery) =>
-      startHeartbeat({
-        lease: noLease(),
-        receiptHandle: delivery.receiptHandle,
-        acknowledger: pipeline.acknowledger,
-        heartbeatMs: options.lease.heartbeatMs,
-        visibilityTimeoutSeconds: options.visibilityTimeoutSeconds,
-        clock: options.store.clock,
-        random: options.store.random,
-      }),
+    keepHidden: (delivery) => keepDelivery(delivery, pipeline),
     giveBack: (deliveries) =>
       giveBackHandles(
         deliveries.map(({ receiptHandle }) => receiptHandle),
@@ -107,22 +101,16 @@ async function deliverAndReport(delivery: Delivery, context: IntakeOptions): Pro
 
 async function giveBackHandles(handles: readonly string[], options: ResolvedWorkerOptions): Promise<void> {
   const { client, queueUrl, log } = options;
-  for (let from = 0; from < handles.length; from += MAX_ENTRIES) {
-    const Entries = handles.slice(from, from + MAX_ENTRIES).map((ReceiptHandle, index) => ({
-      Id: String(index),
-      ReceiptHandle,
-      VisibilityTimeout: 0,
-    }));
+  for (let from = 0; from < handles.length; from += MAX_BATCH_ENTRIES) {
+    const receiptHandles = handles.slice(from, from + MAX_BATCH_ENTRIES);
     try {
-      await client.send(new ChangeMessageVisibilityBatchCommand({ QueueUrl: queueUrl, Entries }));
+      // A request at a time: one that fails must not keep the rest hidden.
+      await hideMessages(client, queueUrl, { receiptHandles, seconds: 0 });
     } catch (error) {
       log.warn({ err: error }, 'unstarted messages could not be given back; they come back by themselves');
     }
   }
 }
-
-/** @see AWS: ChangeMessageVisibilityBatch */
-const MAX_ENTRIES = 10;
 
 function levelOf(outcome: Outcome): 'debug' | 'warn' {
   const isQuiet = outcome.kind === 'completed' || outcome.kind === 'replayed' || outcome.kind === 'busy';

@@ -7,6 +7,7 @@ import type { Store } from '../store/store.ts';
 import { silentLog, type Log } from '../telemetry/log.ts';
 import type { WorkerEvents } from './events.ts';
 import type { Handler } from './handler.ts';
+import { isFifo } from '../queues/topology.ts';
 
 /** What a worker works on, with what, and how. */
 export interface WorkerOptions {
@@ -141,7 +142,7 @@ function findQueueFaults({ queue, queueUrl, deadLetterQueueUrl }: ResolvedWorker
   if (!QUEUE_NAME.test(queue)) {
     faults.push({ name: 'queue', rule: 'from 1 to 80 letters, digits, - and _', value: queue });
   }
-  if (queueUrl.endsWith('.fifo') !== deadLetterQueueUrl.endsWith('.fifo')) {
+  if (isFifo(queueUrl) !== isFifo(deadLetterQueueUrl)) {
     const rule = 'a FIFO queue if, and only if, queueUrl is one';
     faults.push({ name: 'deadLetterQueueUrl', rule, value: deadLetterQueueUrl });
   }

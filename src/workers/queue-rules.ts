@@ -2,6 +2,7 @@
 import { GetQueueAttributesCommand, type SQSClient } from '@aws-sdk/client-sqs';
 import { z } from 'zod';
 import type { OptionFault } from '../errors.ts';
+import { retentionFaults } from '../store/effects/retention.ts';
 import type { ResolvedWorkerOptions } from './options.ts';
 
 /** The settings of a queue that matter here. */
@@ -22,7 +23,7 @@ export async function readQueueFacts(client: SQSClient, queueUrl: string): Promi
   const { Attributes = {} } = await client.send(command);
   const { MessageRetentionPeriod: retention, RedrivePolicy: redrive } = Attributes;
   return {
-    retentionSeconds: retention === undefined ? undefined : Number(retention),
+    retentionSeconds: Number.isFinite(Number(retention)) ? Number(retention) : undefined,
     maxReceiveCount: redrive === undefined ? undefined : maxReceiveCountOf(redrive),
   };
 }
@@ -36,8 +37,7 @@ function maxReceiveCountOf(redrivePolicy: string): number | undefined {
 }
 
 /** The longest that SQS keeps a message on the dead-letter queue. @see AWS: Amazon SQS quotas */
-const MAX_DEAD_LETTER_DAYS = 14;
-const SECONDS_OF_A_DAY = 86_400;
+const MAX_DEAD_LETTER_SECONDS = 1_209_600;
 
 /**
  * - Our own count of attempts must speak before the queue's: what SQS moves by itself has no reason attached.
@@ -51,11 +51,9 @@ export function findQueueRuleFaults(options: ResolvedWorkerOptions, facts: Queue
     faults.push({ name: 'maxAttempts', rule, value: options.maxAttempts });
   }
   if (retentionSeconds !== undefined) {
-    const neededDays = Math.ceil(retentionSeconds / SECONDS_OF_A_DAY) + MAX_DEAD_LETTER_DAYS;
-    if (options.store.recordRetentionDays < neededDays) {
-      const rule = `at least ${String(neededDays)}: what the queue keeps a message, and ${String(MAX_DEAD_LETTER_DAYS)} on its dead-letter queue`;
-      faults.push({ name: 'store.recordRetentionDays', rule, value: options.store.recordRetentionDays });
-    }
+    const times = { queueRetentionSeconds: retentionSeconds, deadLetterRetentionSeconds: MAX_DEAD_LETTER_SECONDS };
+    const ofStore = retentionFaults(options.store.recordRetentionDays, times);
+    faults.push(...ofStore.map((fault) => ({ ...fault, name: `store.${fault.name}` })));
   }
   return faults;
 }

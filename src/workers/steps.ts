@@ -1,8 +1,8 @@
 /** Calls to outside systems: done once as far as the outside system helps, and honest where it does not. */
-import { createHash } from 'node:crypto';
 import { isoTime, type Clock } from '../clock.ts';
 import { ConfigurationError, OnlyonceError } from '../errors.ts';
 import type { ClaimedEffect, EffectRecords } from '../store/effects/effect-record.ts';
+import { idempotencyKeyOf } from '../store/effects/idempotency-key.ts';
 import type { StepCall, StepOptions } from './handler.ts';
 
 /** Nobody can tell whether the outside call was made: an operator must look. */
@@ -95,7 +95,7 @@ export function createSteps(options: StepsOptions): Steps {
       const stored = effect.stepResult(name);
       // What was stored is what an earlier attempt of this very code returned, through JSON.
       if (stored !== undefined && 'json' in stored) return JSON.parse(stored.json) as Result;
-      const given = { idempotencyKey: stepKey(options.queue, options.key, name), signal: options.signal };
+      const given = { idempotencyKey: idempotencyKeyOf(options.queue, options.key, name), signal: options.signal };
       const sinceMs = doubtOf(name, step);
       if (sinceMs !== undefined) {
         const answer = (await step.reconcile?.(given)) ?? { kind: 'unknown' };
@@ -112,18 +112,6 @@ export function createSteps(options: StepsOptions): Steps {
 function whyUnknown({ reconcile, idempotentForMs }: StepOptions<unknown>): string {
   if (reconcile !== undefined) return 'the outside system cannot tell';
   return idempotentForMs === undefined ? 'it may not be repeated' : 'its idempotency key is forgotten by now';
-}
-
-/** Names the effect of a key for outside systems, the same for every delivery of it. */
-export function keyOfEffect(queue: string, key: string): string {
-  return stepKey(queue, key, '');
-}
-
-/** A digest: keys may hold anything and be long, and providers take about 255 plain characters. */
-function stepKey(queue: string, key: string, step: string): string {
-  // Lengths in front, so that no two different triples are written alike.
-  const parts = [queue, key, step].map((part) => `${String(part.length)}:${part}`).join('|');
-  return `onlyonce-${createHash('sha256').update(parts).digest('hex')}`;
 }
 
 function checkStep(name: string, { idempotentForMs }: StepOptions<unknown>, seen: Set<string>): void {

@@ -71,7 +71,7 @@ export function createWorker(workerOptions: WorkerOptions): Worker {
   const liveness = watchedLoop({ options, scheduler, hub, isQuiet: () => isQuiet || poller === undefined });
 
   async function receive(): Promise<void> {
-    // A poller that asks for no message at all would be refused.
+    // With no slot free it would ask for none, which the poller takes for one.
     await scheduler.whenFree();
     if (stopping !== undefined || isQuiet || poller !== undefined) return;
     poller = createWorkerPoller({ options, scheduler, hub, intake, liveness });

@@ -14,11 +14,11 @@ import {
   type Store,
   type TransactionAction,
 } from '../../src/index.ts';
-import { startChild } from '../../src/local/child-process.ts';
 import { PATTERNS } from '../../src/patterns/catalogue.ts';
 import { LOCAL_ACCESS, useStoreBench } from '../support/store-bench.ts';
 import { readFiles, REPOSITORY } from '../tooling/repository.ts';
 import { blocksOf, readDocument, sectionOf, tableIn } from './markdown.ts';
+import { runProgram } from './run-program.ts';
 
 const bench = useStoreBench();
 
@@ -67,27 +67,8 @@ describe('the programs of the patterns', () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  async function run(file: string): Promise<{ code: number | null; output: string[] }> {
-    const output: string[] = [];
-    const child = startChild({
-      name: file,
-      command: process.execPath,
-      args: [file],
-      cwd: folder,
-      env: {
-        PATH: process.env['PATH'],
-        AWS_ENDPOINT_URL_DYNAMODB: bench.backendEndpoint,
-        AWS_REGION: LOCAL_ACCESS.region,
-        AWS_ACCESS_KEY_ID: 'test',
-        AWS_SECRET_ACCESS_KEY: 'test',
-      },
-      stdin: 'none',
-      onStdoutLine: (line) => void output.push(line),
-      onStderrLine: (line) => void output.push(line),
-    });
-    const { code } = await child.exited;
-    return { code, output };
-  }
+  const run = (file: string): ReturnType<typeof runProgram> =>
+    runProgram(file, { cwd: folder, dynamodbEndpoint: bench.backendEndpoint });
 
   it.each(pages)('print what $name says', async (page) => {
     const [program, printed] = ['ts', 'text'].map((language) => {

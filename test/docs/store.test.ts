@@ -2,38 +2,19 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { BackendError, createMemoryStore, type MemoryFault } from '../../src/index.ts';
-import { startChild } from '../../src/local/child-process.ts';
 import { resolveEffectCallOptions } from '../../src/store/effects/effect-call-options.ts';
 import { checkedLockOptions } from '../../src/store/locks/lock-options.ts';
 import { checkedMaxWaitMs } from '../../src/store/locks/lock-waiters.ts';
-import { LOCAL_ACCESS, useStoreBench } from '../support/store-bench.ts';
+import { useStoreBench } from '../support/store-bench.ts';
 import { readFiles, REPOSITORY } from '../tooling/repository.ts';
 import { blocksOf, readDocument, readDocuments, sectionOf, tableIn } from './markdown.ts';
+import { runProgram } from './run-program.ts';
 
 const bench = useStoreBench();
 const page = { name: 'docs/store.md', text: readDocument('docs/store.md') };
 
-async function run(file: string): Promise<{ code: number | null; output: string[] }> {
-  const output: string[] = [];
-  const child = startChild({
-    name: file,
-    command: process.execPath,
-    args: [file],
-    cwd: REPOSITORY,
-    env: {
-      PATH: process.env['PATH'],
-      AWS_ENDPOINT_URL_DYNAMODB: bench.backendEndpoint,
-      AWS_REGION: LOCAL_ACCESS.region,
-      AWS_ACCESS_KEY_ID: 'test',
-      AWS_SECRET_ACCESS_KEY: 'test',
-    },
-    stdin: 'none',
-    onStdoutLine: (line) => void output.push(line),
-    onStderrLine: (line) => void output.push(line),
-  });
-  const { code } = await child.exited;
-  return { code, output };
-}
+const run = (file: string): ReturnType<typeof runProgram> =>
+  runProgram(file, { cwd: REPOSITORY, dynamodbEndpoint: bench.backendEndpoint });
 
 describe('the programs of docs/store.md', () => {
   const UNIT_TEST = 'examples/store/unit-test.ts';

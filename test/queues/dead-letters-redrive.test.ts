@@ -4,7 +4,6 @@ import {
   SendMessageCommand,
   type ChangeMessageVisibilityBatchCommandInput,
   type ChangeMessageVisibilityBatchCommandOutput,
-  type MessageAttributeValue,
   type ReceiveMessageCommandOutput,
   type SendMessageCommandInput,
   type SendMessageCommandOutput,
@@ -14,13 +13,14 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { startLocalBackends, type LocalBackends } from '../../src/local/backends.ts';
 import { createQueueClient } from '../../src/queues/client.ts';
 import { createQueuePair } from '../../src/queues/create-queues.ts';
-import { NOTICE_ATTRIBUTE, type DeadLetterNotice } from '../../src/queues/dead-letter-notice.ts';
+import { NOTICE_ATTRIBUTE } from '../../src/queues/dead-letter-notice.ts';
 import { readDeadLetters, type DeadLetter } from '../../src/queues/dead-letters.ts';
 import { readDepth, totalOf } from '../../src/queues/depth.ts';
 import { redrive, type RedriveDecision, type RedriveOptions } from '../../src/queues/redrive.ts';
 import { QUEUE_DEFAULTS } from '../../src/queues/topology.ts';
 import { interceptCommand, serviceError } from '../support/worker-faults.ts';
 import { JumpingClock } from './jumping-clock.ts';
+import { notice, queuesWithLetters } from './letters.ts';
 
 const LOCAL = { region: 'us-east-1', credentials: { accessKeyId: 'test', secretAccessKey: 'test' } };
 
@@ -46,29 +46,9 @@ function anotherClient(): SQSClient {
   return another;
 }
 
-const notice: DeadLetterNotice = {
-  reason: 'invalid',
-  detail: 'NOT_JSON: the body is not JSON',
-  sourceQueue: 'q',
-  messageId: 'm1',
-  receiveCount: 1,
-  deadLetteredAtMs: 1_700_000_000_000,
-};
-
-/** A dead-letter queue with a letter for each body; those that begin with `ours` carry a notice. */
-async function queuesWith(bodies: readonly string[]) {
+function queuesWith(bodies: readonly string[]): ReturnType<typeof queuesWithLetters> {
   opened += 1;
-  const pair = await createQueuePair(client, `redrive${String(opened)}`);
-  const [to, from] = [pair.queue.url, pair.deadLetterQueue.url];
-  for (const body of bodies) {
-    const attributes: Record<string, MessageAttributeValue> = { trace: { DataType: 'String', StringValue: 't1' } };
-    if (body.startsWith('ours')) {
-      attributes[NOTICE_ATTRIBUTE] = { DataType: 'String', StringValue: JSON.stringify(notice) };
-    }
-    const input = { QueueUrl: from, MessageBody: body, MessageAttributes: attributes };
-    await client.send(new SendMessageCommand(input));
-  }
-  return { from, to };
+  return queuesWithLetters(client, `redrive${String(opened)}`, bodies);
 }
 
 async function receiveAll(url: string): Promise<string[]> {

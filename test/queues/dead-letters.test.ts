@@ -1,19 +1,16 @@
 import {
-  SendMessageCommand,
   type ChangeMessageVisibilityBatchCommandInput,
   type ChangeMessageVisibilityBatchCommandOutput,
-  type MessageAttributeValue,
   type SQSClient,
 } from '@aws-sdk/client-sqs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startLocalBackends, type LocalBackends } from '../../src/local/backends.ts';
 import { createQueueClient } from '../../src/queues/client.ts';
-import { createQueuePair } from '../../src/queues/create-queues.ts';
-import { NOTICE_ATTRIBUTE, type DeadLetterNotice } from '../../src/queues/dead-letter-notice.ts';
 import { eachDeadLetter, firstOfCopies, readDeadLetters } from '../../src/queues/dead-letters.ts';
 import { readDepth } from '../../src/queues/depth.ts';
 import { interceptCommand } from '../support/worker-faults.ts';
 import { JumpingClock } from './jumping-clock.ts';
+import { notice, queuesWithLetters } from './letters.ts';
 
 const LOCAL = { region: 'us-east-1', credentials: { accessKeyId: 'test', secretAccessKey: 'test' } };
 
@@ -30,29 +27,9 @@ afterAll(async () => {
   await backends.stop();
 });
 
-const notice: DeadLetterNotice = {
-  reason: 'invalid',
-  detail: 'NOT_JSON: the body is not JSON',
-  sourceQueue: 'q',
-  messageId: 'm1',
-  receiveCount: 1,
-  deadLetteredAtMs: 1_700_000_000_000,
-};
-
-/** A dead-letter queue with a letter for each body; those that begin with `ours` carry a notice. */
-async function queuesWith(bodies: readonly string[]) {
+function queuesWith(bodies: readonly string[]): ReturnType<typeof queuesWithLetters> {
   opened += 1;
-  const pair = await createQueuePair(client, `letters${String(opened)}`);
-  const [to, from] = [pair.queue.url, pair.deadLetterQueue.url];
-  for (const body of bodies) {
-    const attributes: Record<string, MessageAttributeValue> = { trace: { DataType: 'String', StringValue: 't1' } };
-    if (body.startsWith('ours')) {
-      attributes[NOTICE_ATTRIBUTE] = { DataType: 'String', StringValue: JSON.stringify(notice) };
-    }
-    const input = { QueueUrl: from, MessageBody: body, MessageAttributes: attributes };
-    await client.send(new SendMessageCommand(input));
-  }
-  return { from, to };
+  return queuesWithLetters(client, `letters${String(opened)}`, bodies);
 }
 
 test('looks at every dead letter, with its notice if it has one, and leaves all visible', async () => {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { keepAlive, untilAborted } from '../../src/store/leases/keep-alive.ts';
+import { orAborted } from '../../src/or-aborted.ts';
+import { keepAlive } from '../../src/store/leases/keep-alive.ts';
 import { StoreClock } from '../support/store-clock.ts';
 
 /** A lease that counts its renewals, each of which ends when the test says so. */
@@ -130,22 +131,22 @@ describe('keepAlive', () => {
   });
 });
 
-describe('untilAborted', () => {
+describe('orAborted', () => {
   test('settles as the work does while nothing aborts', async () => {
     const { signal } = new AbortController();
 
-    expect(await untilAborted(signal, Promise.resolve(1))).toBe(1);
-    await expect(untilAborted(signal, Promise.reject(new Error('own')))).rejects.toThrow('own');
+    expect(await orAborted(Promise.resolve(1), signal)).toBe(1);
+    await expect(orAborted(Promise.reject(new Error('own')), signal)).rejects.toThrow('own');
   });
 
   test('rejects at once with the reason, also when it has aborted before', async () => {
     const loss = new AbortController();
     const endless = new Promise<never>(() => undefined);
-    const during = untilAborted(loss.signal, endless);
+    const during = orAborted(endless, loss.signal);
 
     loss.abort(new Error('lost'));
 
     await expect(during).rejects.toThrow('lost');
-    await expect(untilAborted(loss.signal, endless)).rejects.toThrow('lost');
+    await expect(orAborted(endless, loss.signal)).rejects.toThrow('lost');
   });
 });

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { HandlerTimeoutError } from '../../src/workers/handler-run.ts';
+import { HandlerTimeoutError } from '../../src/workers/delivery-watch.ts';
 import type { Handler } from '../../src/workers/handler.ts';
 import { counterKey, countEffect, noteBody, noteHandler, type Note } from '../support/worker-contract.ts';
 import { workerLab } from '../support/worker-fixture.ts';

@@ -9,6 +9,7 @@ import { countMarkerKey, type ItemKey } from '../table.ts';
 import { TransactionCancelledError } from '../transactions/transaction-failures.ts';
 import type { TransactionAction } from '../transactions/transaction.ts';
 import { counterValue } from './counter-value.ts';
+import { ttlAfterDays } from '../ttl.ts';
 
 /**
  * What counting once came to. `added`: by this call, or by a try of it whose answer was lost. `refused`: a bound would
@@ -30,11 +31,9 @@ export interface CountOnceRequest {
   readonly retentionDays: number;
 }
 
-const SECONDS_PER_DAY = 86_400;
-
 export async function countOnce(context: StoreContext, request: CountOnceRequest): Promise<CountOnceAnswer> {
   const countedBy = randomUUID();
-  const ttl = Math.floor(context.clock.nowMs() / 1_000) + request.retentionDays * SECONDS_PER_DAY;
+  const ttl = ttlAfterDays(context.clock, request.retentionDays);
   const marker: TransactionAction = {
     kind: 'put',
     label: 'marker',

@@ -15,7 +15,18 @@ import { numberOf } from '../plain-item.ts';
 import { effectRecordKey, type Item } from '../table.ts';
 import type { TransactionAction } from '../transactions/transaction.ts';
 import { TransactionCancelledError, type TransactionWriter } from '../transactions/transaction-writer.ts';
-import { readRefusal, shortened, verdictChange, type Claim, type EffectStatus, type Verdict } from './effect-record.ts';
+import {
+  COMMIT_DEADLINE_MS,
+  readRefusal,
+  RECORD_LABEL,
+  refusalOfRecord,
+  shortened,
+  verdictChange,
+  type Claim,
+  type EffectStatus,
+  type Verdict,
+} from './effect-record.ts';
+import { ttlAfterDays } from '../ttl.ts';
 
 export interface DirectRequest {
   readonly queue: string;
@@ -57,11 +68,9 @@ export interface DirectEffectDependencies {
   readonly maxClockSkewMs: number;
 }
 
-const COMMIT_DEADLINE_MS = 10_000;
-
 export function createDirectEffects(deps: DirectEffectDependencies): DirectEffects {
   const { clock, transactions } = deps;
-  const ttlFromNow = (): number => Math.floor(clock.nowMs() / 1_000) + deps.retentionDays * 86_400;
+  const ttlFromNow = (): number => ttlAfterDays(clock, deps.retentionDays);
 
   async function commit(request: DirectRequest, verdict: Verdict, signal?: AbortSignal): Promise<DirectAnswer> {
     // Tells our own landed write from that of another delivery, should its answer be lost.
@@ -134,7 +143,7 @@ function recordAction(
   };
   const key = effectRecordKey(request.queue, request.key);
   const condition = unfinished(request.payloadHash, commit);
-  return { kind: 'update', role: 'record', label: 'effect record', key, change, condition };
+  return { kind: 'update', role: 'record', label: RECORD_LABEL, key, change, condition };
 }
 
 /** Never tried, failed, or claimed by a holder whose lease is over: always the same payload, once there is one. */
@@ -144,11 +153,6 @@ function unfinished(payloadHash: string, at: { readonly nowMs: number; readonly 
     attributeAbsent('status'),
     all(equals('payloadHash', payloadHash), any(equals('status', 'FAILED'), abandoned)),
   );
-}
-
-/** By place, not by label: a handler may give its own actions any label. */
-function refusalOfRecord(error: TransactionCancelledError) {
-  return error.failures.find((failure) => failure.index === 0 && failure.code === 'ConditionalCheckFailed');
 }
 
 function standingOf(item: Item, payloadHash: string, nowMs: number): Standing {

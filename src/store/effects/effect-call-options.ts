@@ -114,10 +114,3 @@ function refuseNonFinite(_name: string, value: unknown): unknown {
     throw new RangeError(`${String(value)} is no number of JSON`);
   return value;
 }
-
-/** A digest: keys may hold anything and be long, and providers take about 255 plain characters. */
-export function idempotencyKeyOf(queue: string, key: string): string {
-  // Lengths in front, so that no two different pairs, and no step of a message, are written alike.
-  const parts = [queue, key].map((part) => `${String(part.length)}:${part}`).join('|');
-  return `onlyonce-${createHash('sha256').update(parts).digest('hex')}`;
-}

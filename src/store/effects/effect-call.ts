@@ -8,12 +8,13 @@
  */
 import type { Clock, Random } from '../../clock.ts';
 import { BackendError, ConfigurationError, messageOf, OnlyonceError } from '../../errors.ts';
-import { keepAlive, untilAborted } from '../leases/keep-alive.ts';
+import { idempotencyKeyOf } from './idempotency-key.ts';
+import { orAborted } from '../../or-aborted.ts';
+import { keepAlive } from '../leases/keep-alive.ts';
 import type { LeaseOptions } from '../leases/lease-options.ts';
 import { checkShapes, type TransactionAction } from '../transactions/transaction.ts';
 import {
   checkedCall,
-  idempotencyKeyOf,
   resolveEffectCallOptions,
   type EffectCallOptions,
   type ResolvedEffectCallOptions,
@@ -205,7 +206,7 @@ class Attempt {
       // Starts in a turn of its own: an `fn` that throws at once must not skip the release.
       const running = Promise.resolve(this.#context()).then(fn);
       // An `fn` that ignores its signal is not waited for; what it returns later is not committed.
-      return await untilAborted(signal, running);
+      return await orAborted(running, signal);
     } finally {
       this.#phase = 'ended';
     }

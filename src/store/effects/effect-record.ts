@@ -24,6 +24,7 @@ import {
   type FailedAction,
   type TransactionWriter,
 } from '../transactions/transaction-writer.ts';
+import { ttlAfterDays } from '../ttl.ts';
 
 export type EffectStatus = 'IN_PROGRESS' | 'COMPLETED' | 'REJECTED' | 'FAILED';
 
@@ -107,7 +108,7 @@ export interface EffectRecordDependencies extends HeldLeaseDependencies {
 const MAX_ERROR_CHARACTERS = 500;
 
 export function createEffectRecords(deps: EffectRecordDependencies): EffectRecords {
-  const ttlFromNow = (): number => Math.floor(deps.clock.nowMs() / 1_000) + deps.retentionDays * 86_400;
+  const ttlFromNow = (): number => ttlAfterDays(deps.clock, deps.retentionDays);
 
   async function claim(request: ClaimRequest): Promise<Claim> {
     const nowMs = deps.clock.nowMs();
@@ -166,8 +167,8 @@ export function createEffectRecords(deps: EffectRecordDependencies): EffectRecor
   return { claim, ...createStepRecords(deps), commit, release };
 }
 
-const RECORD_LABEL = 'effect record';
-const COMMIT_DEADLINE_MS = 10_000;
+export const RECORD_LABEL = 'effect record';
+export const COMMIT_DEADLINE_MS = 10_000;
 
 /** A cut may leave half a surrogate pair, which DynamoDB would refuse together with the whole release. */
 export function shortened(text: string): string {
@@ -175,7 +176,7 @@ export function shortened(text: string): string {
 }
 
 /** By place, not by label: a handler may give its own actions any label. */
-function refusalOfRecord(error: TransactionCancelledError): FailedAction | undefined {
+export function refusalOfRecord(error: TransactionCancelledError): FailedAction | undefined {
   return error.failures.find((failure) => failure.index === 0 && failure.code === 'ConditionalCheckFailed');
 }
 

@@ -1,5 +1,6 @@
 /** Whether effect records outlive those who may still ask for them: a key that is forgotten is applied once more. */
 import { ConfigurationError, type OptionFault } from '../../errors.ts';
+import { SECONDS_PER_DAY } from '../ttl.ts';
 
 /** For how long a key may come back. What does not apply is left out. */
 export interface ReturnTimes {
@@ -10,8 +11,6 @@ export interface ReturnTimes {
   /** From its dead-letter queue by a redrive, after all the time on the queue itself. Unit: s. */
   readonly deadLetterRetentionSeconds?: number;
 }
-
-const SECONDS_PER_DAY = 86_400;
 
 /** @throws {ConfigurationError} when a record is deleted earlier than its key may come back; all faults are listed. */
 export function checkRetention(store: { readonly recordRetentionDays: number }, times: ReturnTimes): void {

@@ -62,17 +62,3 @@ export function keepAlive(options: KeepAliveOptions): KeepAlive {
     },
   };
 }
-
-/** Settles as `result` does, or rejects as soon as the signal aborts: work that ignores a loss is not waited for. */
-export function untilAborted<Result>(signal: AbortSignal, result: Promise<Result>): Promise<Result> {
-  return new Promise((resolve, reject) => {
-    const onAbort = (): void => {
-      reject(signal.reason as Error);
-    };
-    if (signal.aborted) onAbort();
-    signal.addEventListener('abort', onAbort, { once: true });
-    result.then(resolve, reject).finally(() => {
-      signal.removeEventListener('abort', onAbort);
-    });
-  });
-}

@@ -14,6 +14,7 @@ import { plus, previous, type Change, type Condition } from '../expressions.ts';
 import type { LeaseObservation } from './lease-observations.ts';
 import type { ResolvedLeaseOptions } from './lease-options.ts';
 import { TABLE, type Item, type ItemKey } from '../table.ts';
+import { ttlAfterDays } from '../ttl.ts';
 
 /** Proof of one acquisition. */
 export interface LeaseGrant {
@@ -91,8 +92,6 @@ export function releaseChange(change: Change = {}): Change {
 /** Keeps the item for `retentionDays` from now, where that is asked for. TTL cleans up; it never decides anything. */
 export function retained(change: Change, keep: { readonly clock: Clock; readonly retentionDays?: number }): Change {
   if (keep.retentionDays === undefined) return change;
-  const ttl = Math.floor(keep.clock.nowMs() / 1_000) + keep.retentionDays * SECONDS_PER_DAY;
+  const ttl = ttlAfterDays(keep.clock, keep.retentionDays);
   return { ...change, set: { ...change.set, [TABLE.ttlAttribute]: ttl } };
 }
-
-const SECONDS_PER_DAY = 86_400;

@@ -3,10 +3,9 @@
  * One UpdateItem per try; the answer to a refused try already says who holds it.
  */
 import { randomUUID } from 'node:crypto';
-import { GetCommand } from '@aws-sdk/lib-dynamodb';
 import { BackendError } from '../../errors.ts';
-import { toBackendError } from '../backend-error.ts';
 import { all } from '../conditions.ts';
+import { readOnce } from '../consistent-read.ts';
 import { repeatedUpdate } from '../conditional-update.ts';
 import type { Change, Condition } from '../expressions.ts';
 import { HeldLease, type HeldLeaseDependencies } from './held-lease.ts';
@@ -101,11 +100,7 @@ export function createLeases(deps: LeaseDependencies): Leases {
   }
 
   async function look(key: ItemKey, signal?: AbortSignal): Promise<LeaseLook> {
-    const read = new GetCommand({ TableName: deps.target.tableName, Key: key, ConsistentRead: true });
-    const options = signal === undefined ? {} : { abortSignal: signal };
-    const { Item: item } = await deps.target.client.send(read, options).catch((error: unknown) => {
-      throw toBackendError(error);
-    });
+    const item = await readOnce(deps.target, key, signal);
     if (item?.['owner'] === undefined) return { holder: '', waitMs: 0 };
     return { holder: String(item['holder']), waitMs: observations.record(key, item).waitMs };
   }

@@ -7,7 +7,7 @@ import { ConfigurationError } from '../../errors.ts';
 import type { HeldLease } from '../leases/held-lease.ts';
 import type { HeldLock } from './lock.ts';
 import { LocksClosedError } from './lock-errors.ts';
-import { orAborted } from './lock-waiters.ts';
+import { orAborted } from '../../or-aborted.ts';
 
 /** How patient `locks.close()` is. A wrong `graceMs` is a ConfigurationError, and nothing is closed. */
 export interface CloseOptions {

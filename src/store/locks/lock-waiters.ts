@@ -3,6 +3,7 @@
  * one poller. Between processes no order is promised.
  */
 import { sleep, type Clock, type Random } from '../../clock.ts';
+import { orAborted } from '../../or-aborted.ts';
 import { ConfigurationError, type BackendError } from '../../errors.ts';
 import { toBackendError } from '../backend-error.ts';
 import type { Leases } from '../leases/leases.ts';
@@ -64,38 +65,6 @@ export class Lines {
       throw error;
     }
   }
-}
-
-/**
- * What `promise` gives, unless `signal` aborts first.
- * @param onLate is called at once then, to care for what becomes of the promise later.
- */
-export function orAborted<Result>(
-  promise: Promise<Result>,
-  signal: AbortSignal,
-  onLate: () => void = () => undefined,
-): Promise<Result> {
-  return new Promise((resolve, reject) => {
-    const onAbort = (): void => {
-      onLate();
-      reject(signal.reason as Error);
-    };
-    const settled = (): void => {
-      signal.removeEventListener('abort', onAbort);
-    };
-    if (signal.aborted) onAbort();
-    else signal.addEventListener('abort', onAbort, { once: true });
-    promise.then(
-      (result) => {
-        settled();
-        resolve(result);
-      },
-      (error: unknown) => {
-        settled();
-        reject(error);
-      },
-    );
-  });
 }
 
 /** Resolves when `over` aborts. @throws the reason of `signal` when that aborts first; nothing stays behind on either. */

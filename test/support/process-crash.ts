@@ -51,7 +51,7 @@ export async function crashAt(
   for (const crash of crashes) killedAtMs = await workUntilKilled(scene, crash, flags);
 
   const survivor = scene.work(flags);
-  await until(async () => (await scene.depth()) === 0, { withinMs: 30_000 });
+  await until(async () => (await scene.depth()) === 0, { withinMs: 15_000 });
   const recoveryMs = Math.round(systemClock.monotonicMs() - killedAtMs);
   const found = await lookAt(scene, charge);
   await survivor.kill();
